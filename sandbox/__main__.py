@@ -1,7 +1,8 @@
 """The server process of the sandbox: `python -m podwright.sandbox PORT DIRECTORY SOCKET SOCKET`.
 
 Use `podwright sandbox start`. The process inherits its two listening sockets by their file descriptors, loads, prints
-its process id and leaves the terminal; so a caller that waits for the command knows that the sandbox answers.
+its process id and leaves the terminal; so a caller that waits for the command knows that the sandbox and its clusters
+answer.
 """
 
 import argparse
@@ -54,7 +55,7 @@ def main() -> None:
         sandbox.snapshots.load()
     except DamagedSnapshot as error:
         sys.exit(str(error))
-    _leave_terminal(options.directory / "server.log", kind)
+    answering = _leave_terminal(options.directory / "server.log", kind)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     if sandbox.snapshots.foreign:
@@ -68,6 +69,9 @@ def main() -> None:
     gc.freeze()
     threading.Thread(target=clusters.serve_forever, daemon=True, name="kubernetes").start()
     threading.Thread(target=server.serve_forever, daemon=True, name="aws").start()
+    sandbox.start_clusters()
+    os.write(answering, b"1")
+    os.close(answering)
     sandbox.resume()
     sandbox.keep_saving()
     sandbox.keep_time()
@@ -93,17 +97,25 @@ def _kind_of_clusters(asked: str) -> str:
     return asked
 
 
-def _leave_terminal(log: Path, kind: str) -> None:
+def _leave_terminal(log: Path, kind: str) -> int:
+    """Go on as a process of its own, whose id is printed once it has written to the returned file descriptor."""
+    waiting, answering = os.pipe()
     process = os.fork()
     if process:
+        os.close(answering)
+        if not os.read(waiting, 1):
+            os.write(2, f"it ended at its start; its log is {log}\n".encode())
+            os._exit(1)
         os.write(1, f"{process} {kind}".encode())
         os._exit(0)
+    os.close(waiting)
     os.setsid()
     nowhere = os.open(os.devnull, os.O_RDONLY)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(nowhere, 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
+    return answering
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """A Kubernetes control plane of upstream programs on the loopback interface, with one etcd."""
 
 import json
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +34,8 @@ class ControlPlane:
         self._parts = {part.name: cache.folder(part) for part in pins.parts}
         self._processes = Processes(self._folder / "processes")
         self._components: Components | None = None
+        self._lock = threading.RLock()
+        """Held by whoever starts or stops processes: what is being stopped is not started again."""
 
     @property
     def kubeconfig(self) -> Path:
@@ -66,6 +69,11 @@ class ControlPlane:
         Raises:
             CommandError: It runs already, the port is taken, or a component does not get ready. Then all are stopped.
         """
+        with self._lock:
+            self._start_all(port, options or {})
+
+    def _start_all(self, port: int, options: Mapping[str, str]) -> None:
+        """Start everything, or nothing."""
         if self.running:
             raise CommandError(f"the control plane in {self._folder} runs already", "stop it first")
         former = Ports.read(self._folder / _PORTS)
@@ -73,7 +81,7 @@ class ControlPlane:
         ports = former if former and port in (0, former.api) and former.are_free() else Ports.free(port)
         components = self._components = Components(self._folder, self._parts, ports)
         try:
-            self._start(components, options or {}, moved=ports != former)
+            self._start(components, options, moved=ports != former)
             ports.write(self._folder / _PORTS)
         except BaseException:
             self.stop()
@@ -81,7 +89,17 @@ class ControlPlane:
 
     def stop(self) -> None:
         """Stop all of its processes, the last one first. Its data stay."""
-        self._processes.stop()
+        with self._lock:
+            self._processes.stop()
+
+    def restart_ended(self) -> list[str]:
+        """Start again what ended by itself. Returns the names of the components.
+
+        Raises:
+            CommandError: One does not get ready; the next call tries it again.
+        """
+        with self._lock:
+            return self._processes.restart_ended(self._running_components().authority.file)
 
     def _start(self, components: Components, options: Mapping[str, str], *, moved: bool) -> None:
         """Start the API server, then what acts on its objects."""
@@ -125,8 +143,9 @@ class ControlPlane:
         components = self._running_components()
         item = operator(name, components.ports)
         apply(self.kubeconfig, on_loopback(release(self._parts[name], settings or {}), item.services))
-        self._processes.start(components.authority.file, components.operator(item))
-        self._write_operators([*self.operators, name])
+        with self._lock:
+            self._processes.start(components.authority.file, components.operator(item))
+            self._write_operators([*self.operators, name])
 
     def chart(self, name: str) -> Path | None:
         """The folder of a Helm chart that one of its parts carries."""
@@ -146,16 +165,18 @@ class ControlPlane:
             apply(self.kubeconfig, [entry for entry in release(self._parts[name], settings) if is_settings(entry)])
         if components.is_configured(item):
             return
-        self._processes.stop(name)
-        self._processes.start(components.authority.file, components.operator(item))
+        with self._lock:
+            self._processes.stop(name)
+            self._processes.start(components.authority.file, components.operator(item))
 
     def uninstall(self, name: Name) -> None:
         """Stop an operator and take its release away, except for its kinds and their objects."""
         if name in self.operators:
             objects = [item for item in release(self._parts[name], {}) if item["kind"] != "CustomResourceDefinition"]
             delete(self.kubeconfig, objects)
-            self._processes.stop(name)
-            self._write_operators([other for other in self.operators if other != name])
+            with self._lock:
+                self._processes.stop(name)
+                self._write_operators([other for other in self.operators if other != name])
 
     def _running_components(self) -> Components:
         assert self._components is not None, "the control plane runs"

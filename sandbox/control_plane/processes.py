@@ -119,8 +119,10 @@ class Processes:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self._children: list[subprocess.Popen[bytes]] = []
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._started: list[Running] = []
+        self._components: dict[str, Component] = {}
+        """What was started and not stopped, in the order of the start."""
 
     @property
     def running(self) -> list[Running]:
@@ -141,9 +143,22 @@ class Processes:
         Raises:
             CommandError: One ended or did not get ready; with the last lines of its log.
         """
+        self._components |= {component.name: component for component in components}
         launched = [(component, *self._launch(component)) for component in components]
         for component, item, child in launched:
             self._wait(component, item, child, trusted)
+
+    def restart_ended(self, trusted: Path) -> list[str]:
+        """Start again, one after the other, what ended by itself. Returns the names.
+
+        Raises:
+            CommandError: One does not get ready; the next call tries it again.
+        """
+        ended = [item for name, item in self._components.items() if self._children[name].poll() is not None]
+        for component in ended:
+            self._started = [item for item in self._started if item.name != component.name]
+            self.start(trusted, component)
+        return [component.name for component in ended]
 
     def _launch(self, component: Component) -> tuple[Running, subprocess.Popen[bytes]]:
         """Start a process with a log and a working folder of its own, and put it on record."""
@@ -161,7 +176,7 @@ class Processes:
                 # Ctrl-C in a terminal is for the command that runs there.
                 start_new_session=True,
             )
-        self._children.append(child)
+        self._children[component.name] = child
         started = Running(component.name, child.pid, str(component.command[0]), str(log))
         # A process that was started now may not have its command line yet, by which it is known to run.
         others = [other for other in self.running if other not in self._started]
@@ -185,6 +200,7 @@ class Processes:
         """Stop those of these names, or all, the last one first, and no process that is not of the record."""
         running = self.running
         stopped = [item for item in running if not names or item.name in names]
+        self._components = {name: item for name, item in self._components.items() if names and name not in names}
         for item in reversed(stopped):
             _signal(item, signal.SIGTERM)
             deadline = time.monotonic() + _STOP_SECONDS
@@ -192,12 +208,11 @@ class Processes:
                 if time.monotonic() > deadline:
                     _signal(item, signal.SIGKILL)
                 time.sleep(_POLL_SECONDS)
-        pids = {item.pid for item in stopped}
-        for child in [child for child in self._children if not names or child.pid in pids]:
+        for name in [name for name in self._children if not names or name in names]:
             # One that was started just now may not be known to run yet.
+            child = self._children.pop(name)
             child.terminate()
             child.wait()
-            self._children.remove(child)
         self._started = [item for item in self._started if names and item not in stopped]
         if names:
             self._write([item for item in running if item not in stopped])
@@ -205,7 +220,7 @@ class Processes:
             (self._folder / _RECORD).unlink(missing_ok=True)
 
     def _is_alive(self, item: Running) -> bool:
-        for child in self._children:
+        for child in self._children.values():
             # A child that ended stays in the table of processes until somebody asks for its end.
             child.poll()
         return is_alive(item)

@@ -5,14 +5,16 @@ import shutil
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
+from ...config.errors import CommandError
 from ...config.settings.governance.task_governance import ADDON
 from ..control_plane.cache import Cache
 from ..control_plane.control_plane import ControlPlane
 from ..control_plane.operators import Name
 from ..control_plane.pins import pins
 from ..hyperpod.kubelets import Kubelets, NodeService
+from ..hyperpod.pod_ends import DrillService, PodEnds
 from ..kubernetes.cluster_objects import ApiError
 from ..protocol.json_objects import JsonObject
 from .task_governance import settings
@@ -25,6 +27,10 @@ _OPERATORS: Final[dict[str, Name]] = {
     "hyperpod-dependencies": "training-operator",
 }
 """The operators that run here, by the add-on or chart that brings them."""
+
+
+class Followed(NodeService, DrillService, Protocol):
+    """Who has the nodes, and says how pods on them end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,7 @@ class ControlPlanes:
     account: str
     webhooks: Webhooks
     planes: dict[tuple[str, str], ControlPlane] = field(default_factory=dict)
-    _kubelets: dict[tuple[str, str], Kubelets] = field(default_factory=dict)
+    _followers: dict[tuple[str, str], tuple[Kubelets, PodEnds]] = field(default_factory=dict)
 
     def start(self, region: str, cluster: str) -> ControlPlane:
         """Start the control plane of a cluster, a new one or with what it held.
@@ -91,17 +97,24 @@ class ControlPlanes:
         if plane and owner in _OPERATORS:
             plane.uninstall(_OPERATORS[owner])
 
-    def follow(self, nodes: NodeService) -> None:
-        """Let the Node objects of all clusters follow HyperPod's nodes.
+    def follow(self, service: Followed) -> None:
+        """Let the Node objects of all clusters follow HyperPod's nodes, and let pods end that should.
 
-        A cluster whose API server does not answer is told in the log and asked again the next time.
+        Programs of a control plane that ended by themselves are started again. What does not work is told in the log
+        and tried again the next time.
         """
         for (region, cluster), plane in list(self.planes.items()):
-            following = self._kubelets.setdefault((region, cluster), Kubelets(plane.kubeconfig, region, cluster))
+            at = (plane.kubeconfig, region, cluster)
+            followers = self._followers.setdefault((region, cluster), (Kubelets(*at), PodEnds(*at)))
             try:
-                following.follow(nodes)
+                if ended := plane.restart_ended():
+                    logging.warning("%s of %s had ended, and is started again", ", ".join(ended), cluster)
+                for follower in followers:
+                    follower.follow(service)
             except ApiError as error:
                 logging.warning("the nodes of %s are not followed: %s", cluster, error)
+            except CommandError as error:
+                logging.warning("the control plane of %s is not whole: %s", cluster, error)
 
     def is_real(self, region: str, cluster: str) -> bool:
         """Whether a cluster has a control plane of its own."""
@@ -109,7 +122,7 @@ class ControlPlanes:
 
     def delete(self, region: str, cluster: str) -> None:
         """Stop a cluster's control plane, and forget what it held."""
-        self._kubelets.pop((region, cluster), None)
+        self._followers.pop((region, cluster), None)
         if plane := self.planes.pop((region, cluster), None):
             plane.stop()
         if self.is_real(region, cluster):

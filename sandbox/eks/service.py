@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...config.errors import CommandError
-from ..hyperpod.kubelets import NodeService
 from ..kubernetes.clusters import Kubernetes
 from ..protocol.clients import Clients
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
 from ..protocol.service import refuse
-from .control_planes import ControlPlanes
+from .control_planes import ControlPlanes, Followed
 
 # EKS's default changes; this is the newest that HyperPod's documentation named in November 2026.
 _DEFAULT_VERSION = "1.34"
@@ -183,10 +182,10 @@ class Eks:
         if self.control_planes:
             self.control_planes.stop()
 
-    def follow(self, nodes: NodeService) -> None:
-        """Let the Node objects of real clusters follow HyperPod's nodes."""
+    def follow(self, service: Followed) -> None:
+        """Let the objects of real clusters follow HyperPod's nodes."""
         if self.control_planes:
-            self.control_planes.follow(nodes)
+            self.control_planes.follow(service)
 
     def install(self, region: str, name: str, owner: str) -> None:
         """Run the operators that an add-on or a chart of this name brings; only real control planes run any."""

@@ -16,6 +16,8 @@ from ..kubernetes.cluster_objects import ApiError
 from ..protocol.json_objects import JsonObject
 
 _NODES: Final = "/api/v1/nodes"
+_PODS: Final = "/api/v1/pods"
+_NOT_ENDED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 _TYPE: Final = "node.kubernetes.io/instance-type"
 _KWOK: Final = {"kwok.x-k8s.io/node": "fake"}
 _HUGE_PAGES: Final = "5128Mi"
@@ -97,9 +99,16 @@ class Kubelets:
         self._api.request("POST", _NODES, body)
 
     def _delete(self, name: str) -> None:
+        """Delete a node, and what ran on it: the collector of pods would see it after a minute. Ended pods are its."""
         self._written.pop(name, None)
+        self._remove(f"{_NODES}/{name}")
+        for pod in self._api.request("GET", _PODS, fieldSelector=f"spec.nodeName={name},{_NOT_ENDED}")["items"]:
+            metadata = pod["metadata"]
+            self._remove(f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}", gracePeriodSeconds="0")
+
+    def _remove(self, path: str, **query: str) -> None:
         try:
-            self._api.request("DELETE", f"{_NODES}/{name}")
+            self._api.request("DELETE", path, **query)
         except ApiError as error:
             if error.code != _GONE:
                 raise

@@ -128,6 +128,11 @@ class HyperPod:
                 elif health == HEALTHY:
                     node.health, node.fault = HEALTHY, {}
 
+    @property
+    def job_faults(self) -> dict[str, str]:
+        """What is wrong with jobs, by how their names begin."""
+        return self.faults["jobs"]
+
     def run_pod(self, region: str, eks_cluster: str, pod: JsonObject) -> JsonObject | None:
         """Play a drill: its pod succeeds at once, and the Xid that it writes is found by the health agent."""
         if DRILL_LABEL not in (pod["metadata"].get("labels") or {}):

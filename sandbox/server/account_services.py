@@ -72,6 +72,7 @@ class SandboxAccount:
 
     def __init__(self, account: str, settings: ServerSettings):
         """Make the services, each with clients that call the others through the sandbox itself."""
+        self.account = account
         clients = Loopback(f"http://localhost:{settings.port}", account)
         grafana = f"localhost:{settings.kubernetes_port}"
         self.kubernetes = Kubernetes()

@@ -103,10 +103,14 @@ class Sandbox:
         self.snapshots = Snapshots(directory, self.accounts_by_id.collect, self.accounts_by_id.restore)
 
     def resume(self) -> None:
-        """Start the clusters' control planes, and bring every operation to an end that the sandbox was stopped in."""
+        """Bring every operation to an end that the sandbox was stopped in."""
+        for account_services in self.accounts_by_id.all():
+            account_services.cloudformation.resume()
+
+    def start_clusters(self) -> None:
+        """Start the clusters' control planes, and wait for them."""
         for account_services in self.accounts_by_id.all():
             account_services.eks.resume()
-            account_services.cloudformation.resume()
 
     def keep_saving(self) -> None:
         """Save in the background whenever something changed, for a tenth of the time at most."""
@@ -150,7 +154,11 @@ class Sandbox:
             while True:
                 time.sleep(_FOLLOW_SECONDS)
                 for account_services in self.accounts_by_id.all():
-                    account_services.eks.follow(account_services.hyperpod)
+                    try:
+                        account_services.eks.follow(account_services.hyperpod)
+                    except Exception:
+                        # A cluster may be deleted in the middle. Those of others are followed on.
+                        logging.exception("the nodes of account %s are followed on after", account_services.account)
 
         threading.Thread(target=loop, daemon=True, name="nodes").start()
 

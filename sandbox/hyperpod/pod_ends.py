@@ -1,0 +1,103 @@
+"""How the pods of a real API server end, and when. kwok plays their kubelets and goes by two annotations of a pod.
+
+An ordinary pod runs until it is deleted. Those of gates and of nccl-tests end by themselves within seconds, as do
+drills, whose node breaks then. What is wrong with a job (`/podwright/faults`) happens to pods that run already, too.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from ..kubernetes.api_objects import Connection, connection
+from ..kubernetes.cluster_objects import ApiError
+from ..protocol.json_objects import JsonObject
+from .repair import DRILL_LABEL
+
+RUNS_FOR: Final = "podwright/runs-for"
+EXIT_CODE: Final = "podwright/exit-code"
+_DRILLED: Final = "podwright/drilled"
+_SECONDS: Final = "2s"
+_OURS: Final = "app.kubernetes.io/managed-by=podwright"
+_JOB: Final = "app.kubernetes.io/name"
+# The gates' names for their jobs; that of the elastic one is resized by its gate for as long as it likes.
+_GATES: Final = ("podwright-canary-", "podwright-nccl-")
+_BENCHMARK: Final = "_perf"
+_GONE: Final = 404
+
+
+class DrillService(Protocol):
+    """Who has the nodes that drills break."""
+
+    def run_pod(self, region: str, eks_cluster: str, pod: JsonObject) -> JsonObject | None:
+        """Break the node of a drill's pod."""
+        ...
+
+    @property
+    def job_faults(self) -> Mapping[str, str]:
+        """What is wrong with jobs, by how their names begin."""
+        ...
+
+
+class PodEnds:
+    """Those of one EKS cluster."""
+
+    def __init__(self, kubeconfig: Path, region: str, cluster: str) -> None:
+        self._kubeconfig = kubeconfig
+        self._at = (region, cluster)
+
+    def follow(self, service: DrillService) -> None:
+        """Let running pods end that should, and drills that have ended break their nodes."""
+        for pod in self._pods(_OURS, "Running"):
+            self._annotate(pod, end_of(pod, service.job_faults))
+        for pod in self._pods(DRILL_LABEL, "Running"):
+            self._annotate(pod, {RUNS_FOR: _SECONDS})
+        for pod in self._pods(DRILL_LABEL, "Succeeded"):
+            # The mark first: a drill that cannot be marked would break its node again and again.
+            if self._annotate(pod, {_DRILLED: "true"}):
+                service.run_pod(*self._at, pod)
+
+    @property
+    def _api(self) -> Connection:
+        return connection(self._kubeconfig, self._kubeconfig.stat().st_mtime_ns)
+
+    def _pods(self, labels: str, phase: str) -> list[JsonObject]:
+        # Version 0 is what the API server has in memory.
+        query = {"labelSelector": labels, "fieldSelector": f"status.phase={phase}", "resourceVersion": "0"}
+        return self._api.request("GET", "/api/v1/pods", **query)["items"]
+
+    def _annotate(self, pod: JsonObject, annotations: dict[str, str]) -> bool:
+        """Write annotations that a pod does not have yet. Returns whether they were written now."""
+        metadata = pod["metadata"]
+        if not annotations or annotations.items() <= metadata.get("annotations", {}).items():
+            return False
+        path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
+        # Another pod may have taken the name since.
+        patch = {"metadata": {"uid": metadata["uid"], "annotations": annotations}}
+        try:
+            self._api.request("PATCH", path, patch, "merge-patch+json")
+        except ApiError as error:
+            if error.code != _GONE:
+                raise
+            return False
+        return True
+
+
+def end_of(pod: JsonObject, faults: Mapping[str, str]) -> dict[str, str]:
+    """The annotations by which a running pod of podwright's jobs ends; empty for one that runs on.
+
+    Args:
+        pod: The pod.
+        faults: What is wrong with jobs, by how their names begin.
+    """
+    job = pod["metadata"].get("labels", {}).get(_JOB, "")
+    fault = next((kind for stem, kind in faults.items() if job.startswith(stem)), "")
+    if fault == "hangs":
+        return {}
+    if fault == "fails":
+        return {RUNS_FOR: _SECONDS, EXIT_CODE: "1"}
+    return {RUNS_FOR: _SECONDS} if job.startswith(_GATES) or _is_benchmark(pod["spec"]["containers"][0]) else {}
+
+
+def _is_benchmark(container: Mapping[str, Any]) -> bool:
+    words = (*container.get("command", ()), *container.get("args", ()))
+    return any(word.endswith(_BENCHMARK) for word in words)
