@@ -127,6 +127,8 @@ class Components:
             "kubeconfig": str(self.kubeconfig("kwok", user, _ACCOUNTS)),
             "config": f"{self.parts['kwok'] / 'nodes.yaml'},{_PODS}",
             "manage-nodes-with-annotation-selector": "kwok.x-k8s.io/node=fake",
+            # Without leases the nodes' heartbeats are too rare, and the controller manager calls them not ready.
+            "node-lease-duration-seconds": "40",
             "server-address": address,
         }
         return self._component("kwok", "kwok", options, f"http://{address}/healthz")
