@@ -12,7 +12,7 @@ import pytest
 from needs import require
 from podwright.operations.programs.node import use_bundled_node
 
-WITH_CONTROL_PLANE = Path(__file__).resolve().parent / "kubernetes"
+WITH_CONTROL_PLANE = tuple(Path(__file__).resolve().parent / name for name in ("kubernetes", "stories"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -65,10 +65,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out what takes a control plane, unless it is asked for: by --all, or by its path."""
-    if collection_path != WITH_CONTROL_PLANE or config.getoption("--all"):
+    if collection_path not in WITH_CONTROL_PLANE or config.getoption("--all"):
         return None
     named = (Path(argument.partition("::")[0]).resolve() for argument in config.args)
-    return None if any(path.is_relative_to(WITH_CONTROL_PLANE) for path in named) else True
+    return None if any(path.is_relative_to(collection_path) for path in named) else True
 
 
 def pytest_collection_finish() -> None:

@@ -13,6 +13,7 @@ from .webhooks import mount_secret
 _SERVICE_CIDR = "10.96.0.0/16"
 _ACCOUNTS = ("system:serviceaccounts",)
 _PODS = Path(__file__).with_name("pods.yaml")
+_AUDIT = Path(__file__).with_name("audit.yaml")
 _NAMES_IN_CLUSTER = ("kubernetes", "kubernetes.default", "kubernetes.default.svc")
 
 
@@ -32,6 +33,11 @@ class Components:
     def authority(self) -> Authority:
         """Signs the servers and the users of Kubernetes."""
         return Authority.open(self._keys)
+
+    @property
+    def audit_log(self) -> Path:
+        """Who wrote what decides over jobs and pods: one event of the API server as JSON a line."""
+        return self.folder / "audit.log"
 
     def etcd(self) -> Component:
         """One member, for clients of an authority of its own: the certificates of Kubernetes' users do not open it."""
@@ -98,6 +104,11 @@ class Components:
             "endpoint-reconciler-type": "none",
             # It needs a newer etcd than a wheel carries; clients that ask for it would wait and ask again.
             "feature-gates": "WatchList=false",
+            "audit-policy-file": str(_AUDIT),
+            "audit-log-path": str(self.audit_log),
+            # A full one, in MB, is kept once beside the one that is written.
+            "audit-log-maxsize": "8",
+            "audit-log-maxbackup": "1",
         }
         url = f"https://127.0.0.1:{self.ports.api}/readyz"
         return self._component("kubernetes", "kube-apiserver", options | dict(more), url)

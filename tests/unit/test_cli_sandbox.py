@@ -18,8 +18,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made: list[str] = []
     state: list[server.Running] = []
 
-    def start(project: Path, port: int | None) -> server.Running:
-        made.append(f"start {port}")
+    def start(project: Path, port: int | None, *, kubernetes: str | None) -> server.Running:
+        made.append(f"start {port} {kubernetes}")
         state[:] = [RUNNING]
         return RUNNING
 
@@ -42,8 +42,8 @@ def run(tmp_path: Path, *arguments: str) -> int:
 def test_start_says_where_it_is_and_how_to_use_it(
     tmp_path: Path, calls: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(tmp_path, "start", "--port", "5000", "--region", "eu-west-1") == 0
-    assert calls == ["start 5000"]
+    assert run(tmp_path, "start", "--port", "5000", "--region", "eu-west-1", "--kubernetes", "store") == 0
+    assert calls == ["start 5000 store"]
     printed = capsys.readouterr().out
     assert "http://localhost:4599 (process 12, log server.log)" in printed
     assert "export AWS_ENDPOINT_URL=http://localhost:4599 " in printed
@@ -61,7 +61,7 @@ def test_stop_and_reset(tmp_path: Path, calls: list[str]) -> None:
     run(tmp_path, "start")
     assert run(tmp_path, "stop") == 0
     assert run(tmp_path, "reset") == 0
-    assert calls == ["start None", "stop", "reset", "stop"]
+    assert calls == ["start None None", "stop", "reset", "stop"]
 
 
 def test_json(tmp_path: Path, calls: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,7 +76,7 @@ def test_json(tmp_path: Path, calls: list[str], capsys: pytest.CaptureFixture[st
 def test_a_port_that_cannot_be_used_is_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refused(*_: object) -> server.Running:
+    def refused(*_: object, **options: object) -> server.Running:
         raise server.SandboxError("The sandbox did not come up on port 1")
 
     monkeypatch.setattr(command, "start", refused)

@@ -8,6 +8,7 @@ import pytest
 
 from podwright.sandbox.eks import upgrades as eks_upgrades
 from podwright.sandbox.eks.upgrades import insights, update_version
+from podwright.sandbox.kubernetes.clusters import Kubernetes
 from podwright.sandbox.protocol.clock import now
 from podwright.sandbox.protocol.service import Refusal
 
@@ -17,10 +18,12 @@ def eks_account(version: str, kubelet: str) -> tuple[Any, Any]:
     description = {"version": version, "status": "ACTIVE", "arn": "arn", "name": "c"}
     cluster = SimpleNamespace(description=description, addons={}, updates={})
     node = {"status": {"nodeInfo": {"kubeletVersion": f"v{kubelet}.2-eks-1"}}}
+    kubernetes = Kubernetes()
+    kubernetes.open("us-west-2", "c", version)
     service = SimpleNamespace(
         cluster=lambda *_: cluster,
         nodes=lambda *_: [node],
-        kubernetes=SimpleNamespace(store=lambda *_: SimpleNamespace()),
+        kubernetes=kubernetes,
         update_seconds=0,
     )
     return service, cluster

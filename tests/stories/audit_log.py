@@ -1,0 +1,32 @@
+"""Who wrote what decides over jobs and pods, by the API server's audit log."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+_ACCOUNT: Final = "system:serviceaccount:"
+KUBERNETES: Final = frozenset(
+    f"{_ACCOUNT}kube-system:{name}"
+    for name in ("daemon-set-controller", "replicaset-controller", "job-controller", "generic-garbage-collector")
+)
+"""Kubernetes' own controllers that make pods, and clean up."""
+KUEUE: Final = f"{_ACCOUNT}kueue-system:kueue-controller-manager"
+TRAINING_OPERATOR: Final = f"{_ACCOUNT}kubeflow:training-operator"
+SCHEDULER: Final = "system:kube-scheduler"
+
+
+def writers(log: Path) -> dict[str, set[str]]:
+    """The users that wrote each resource and subresource, such as `pods/binding`; refused writes count, too."""
+    users: dict[str, set[str]] = {}
+    for event in _events(log):
+        target = event["objectRef"]
+        resource = "/".join(filter(None, (target["resource"], target.get("subresource"))))
+        users.setdefault(resource, set()).add(event["user"]["username"])
+    return users
+
+
+def _events(log: Path) -> Iterator[dict[str, Any]]:
+    # A full log lies beside the one that is written.
+    for file in log.parent.glob(f"{log.stem}*{log.suffix}"):
+        yield from map(json.loads, file.read_text(encoding="utf-8").splitlines())

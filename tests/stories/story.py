@@ -1,0 +1,180 @@
+"""A story: a scenario's page, executed as a user would, and compared with what the API server holds.
+
+A block of commands is typed line by line. Each table after it, up to the next block, is what the cluster must come to,
+as kubectl reads it from the API server: a table whose first column is `Job` has all jobs, one of `Team` all quotas.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from podwright.operations.programs.helm import tool
+
+_PART: Final = re.compile(r"^```\n(?P<block>.*?)^```$|^(?P<table>\|.*?)^(?!\|)", re.MULTILINE | re.DOTALL)
+_RULE: Final = re.compile(r"\|[-|: ]+\|")
+_TEAM: Final = re.compile(r"(?:hyperpod-ns-)?(.+?)(?:-clusterqueue)?")
+_BY_JOB: Final = re.compile(r"JobUID: ([\w-]+)")
+_COMMAND_SECONDS: Final = 600
+_POLL_SECONDS: Final = 0.5
+_UNUSED: Final = {"total": "", "borrowed": ""}
+
+Object = dict[str, Any]
+Row = dict[str, str]
+
+
+class Different(AssertionError):
+    """The cluster did not come to what the story tells."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Commands, and the tables that follow from them."""
+
+    commands: list[str]
+    tables: list[list[Row]] = field(default_factory=list)
+
+
+def story(page: Path) -> list[Step]:
+    """The steps of a page. The first is how one gets there; it has no tables."""
+    steps: list[Step] = []
+    for part in _PART.finditer(page.read_text(encoding="utf-8") + "\n"):
+        if part["block"]:
+            steps.append(Step(part["block"].splitlines()))
+        else:
+            steps[-1].tables.append(_rows(part["table"]))
+    return steps
+
+
+def _rows(table: str) -> list[Row]:
+    lines = [line for line in table.splitlines() if not _RULE.fullmatch(line)]
+    titles, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [dict(zip(titles, row, strict=True)) for row in rows]
+
+
+@dataclass
+class Terminal:
+    """Where a user types: a folder with a project, and the variables that were exported."""
+
+    folder: Path
+    exported: dict[str, str] = field(default_factory=dict)
+
+    def play(self, steps: list[Step], seconds: float = 180) -> None:
+        """Type the commands of all steps.
+
+        Raises:
+            Different: A command failed, or the first table that the cluster did not come to in so many seconds.
+        """
+        for step in steps:
+            for command in step.commands:
+                self.type(command)
+            for table in step.tables:
+                self._wait(step.commands[-1], table, seconds)
+
+    def type(self, command: str) -> str:
+        """Carry out one line. Returns its output."""
+        if command.startswith("export "):
+            name, _, value = command.removeprefix("export ").partition("=")
+            self.exported[name] = value
+            return ""
+        programs = [str(Path(sys.executable).parent), str(tool("kubectl").parent), os.environ["PATH"]]
+        result = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.folder,
+            env=os.environ | {"CDK_HOME": str(self.folder), "PATH": os.pathsep.join(programs)} | self.exported,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_COMMAND_SECONDS,
+        )
+        if result.returncode:
+            raise Different(f"$ {command}\n{result.stdout}{result.stderr}")
+        return result.stdout
+
+    def _wait(self, command: str, expected: list[Row], seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while (actual := self._table(expected)) != expected:
+            if time.monotonic() > deadline:
+                raise Different(f"after `{command}`:\n{_lines(actual)}\n  expected:\n{_lines(expected)}")
+            time.sleep(_POLL_SECONDS)
+
+    def _table(self, expected: list[Row]) -> list[Row]:
+        """A table as the cluster has it, with the columns and in the order of the expected one."""
+        first, *columns = expected[0]
+        actual = {row[first]: row for row in (self._jobs() if first == "Job" else self._teams())}
+        order = [row[first] for row in expected if row[first] in actual]
+        names = [*order, *sorted(actual.keys() - order)]
+        return [{first: name, **{column: actual[name][column] for column in columns}} for name in names]
+
+    def _jobs(self) -> Iterator[Row]:
+        """One row for each job."""
+        objects = json.loads(self.type("kubectl get pytorchjobs,workloads,pods --all-namespaces --output json"))[
+            "items"
+        ]
+        jobs = [item for item in objects if item["kind"] == "PyTorchJob"]
+        names = {job["metadata"]["uid"]: job["metadata"]["name"] for job in jobs}
+        preempted = {_owner(item): cause for item in objects if (cause := _preemption(item))}
+        for job in jobs:
+            uid = job["metadata"]["uid"]
+            pods = [item for item in objects if item["kind"] == "Pod" and _owner(item) == uid and _is_running(item)]
+            cause = preempted.get(uid)
+            yield {
+                "Job": names[uid],
+                "State": _state(job),
+                "Pods running": str(len(pods)),
+                "Nodes": str(len({pod["spec"]["nodeName"] for pod in pods})),
+                "Preempted by": names.get(cause[0], cause[0]) if cause else "",
+                "Why": cause[1] if cause else "",
+            }
+
+    def _teams(self) -> Iterator[Row]:
+        """One row for each team's ClusterQueue."""
+        for queue in json.loads(self.type("kubectl get clusterqueues --output json"))["items"]:
+            name = _TEAM.fullmatch(queue["metadata"]["name"])
+            assert name, queue["metadata"]["name"]
+            used = {
+                resource["name"]: resource
+                for flavor in queue.get("status", {}).get("flavorsUsage", [])
+                for resource in flavor["resources"]
+            }
+            cpu, gpu = used.get("cpu", _UNUSED), used.get("nvidia.com/gpu", _UNUSED)
+            yield {
+                "Team": name[1],
+                "vCPU": cpu["total"],
+                "vCPU borrowed": cpu["borrowed"],
+                "GPUs": gpu["total"],
+                "GPUs borrowed": gpu["borrowed"],
+            }
+
+
+def _owner(item: Object) -> str:
+    return next((owner["uid"] for owner in item["metadata"].get("ownerReferences", ()) if owner.get("controller")), "")
+
+
+def _state(job: Object) -> str:
+    """As `kubectl get` prints it."""
+    conditions = job.get("status", {}).get("conditions")
+    return conditions[-1]["type"] if conditions else ""
+
+
+def _is_running(pod: Object) -> bool:
+    return pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
+
+
+def _preemption(item: Object) -> tuple[str, str] | None:
+    """Who preempted a Workload, by the uid of its job, and Kueue's reason; None where it holds its quota."""
+    for condition in item.get("status", {}).get("conditions", ()) if item["kind"] == "Workload" else ():
+        if condition["type"] == "Preempted" and condition["status"] == "True":
+            job = _BY_JOB.search(condition["message"])
+            return job[1] if job else condition["message"], condition["reason"]
+    return None
+
+
+def _lines(rows: list[Row]) -> str:
+    return "\n".join("    " + " | ".join(f"{column}: {value}" for column, value in row.items()) for row in rows)

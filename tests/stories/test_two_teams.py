@@ -1,0 +1,112 @@
+"""docs/scenarios/two-teams.md, played: its commands, and its tables as the API server has them."""
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from audit_log import KUBERNETES, KUEUE, SCHEDULER, TRAINING_OPERATOR, writers
+from needs import needs
+from podwright.operations.aws import sandbox_server as server
+from podwright.sandbox.control_plane.cache import Cache, State
+from podwright.sandbox.control_plane.pins import pins
+from story import Different, Step, Terminal, story
+
+ROOT = Path(__file__).resolve().parents[2]
+INSTALLED = all(Cache.of_user().state(part) is State.INSTALLED for part in pins().parts)
+pytestmark = needs(INSTALLED, "the control plane: `podwright sandbox kubernetes install`")
+
+DEPLOYMENT, *STEPS = story(ROOT / "docs/scenarios/two-teams.md")
+# Whoever else writes one of these has taken a decision from the engine.
+DECIDES = {
+    "pods": {*KUBERNETES, TRAINING_OPERATOR},
+    "pods/binding": {SCHEDULER},
+    "pytorchjobs/status": {TRAINING_OPERATOR},
+    "workloads": {*KUBERNETES, KUEUE},
+    "workloads/status": {KUEUE},
+}
+
+
+@pytest.fixture(scope="module")
+def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    """A folder with the scenario's file, and a sandbox of its own in which it is deployed."""
+    folder = tmp_path_factory.mktemp("two-teams")
+    (folder / "environments").mkdir()
+    shutil.copy(ROOT / "environments/two-teams.yaml", folder / "environments")
+    server.start(folder, port=0, time_scale=0.1, kubernetes="real")
+    try:
+        user = Terminal(folder)
+        user.play([DEPLOYMENT])
+        yield user
+    finally:
+        server.stop(folder)
+
+
+@pytest.fixture(scope="module")
+def plane(terminal: Terminal) -> Path:
+    """The folder of the cluster's control plane."""
+    (folder,) = (terminal.folder / server.STATE_DIRECTORY / "kubernetes").glob("*/*/*")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def played(terminal: Terminal) -> list[Step]:
+    terminal.play(STEPS)
+    return STEPS
+
+
+@pytest.fixture
+def no_jobs(terminal: Terminal) -> None:
+    terminal.type("kubectl delete pytorchjobs --all --all-namespaces")
+
+
+@pytest.fixture
+def kueue_stopped(plane: Path, no_jobs: None) -> Iterator[None]:
+    """Kueue's process of this cluster stands still."""
+    processes = json.loads((plane / "processes/processes.json").read_text(encoding="utf-8"))
+    (pid,) = (process["pid"] for process in processes if process["name"] == "kueue")
+    os.kill(pid, signal.SIGSTOP)
+    yield
+    os.kill(pid, signal.SIGCONT)
+
+
+def test_the_page_tells_what_happens(played: list[Step]) -> None:
+    # It was compared while it was played; a page that lost its tables would pass, too.
+    assert [len(step.tables) for step in played] == [2, 2, 2, 1, 2]
+
+
+def test_the_engines_alone_decide(played: list[Step], plane: Path, terminal: Terminal) -> None:
+    decided = writers(plane / "audit.log")
+    assert decided.keys() == DECIDES.keys()
+    assert [users - DECIDES[resource] for resource, users in decided.items()] == [set()] * len(DECIDES)
+    # The log shows the administrator, through whom the sandbox writes what it writes.
+    workload = json.loads(terminal.type("kubectl get workloads --all-namespaces --output json"))["items"][0]["metadata"]
+    target = f"--namespace {workload['namespace']} {workload['name']} --subresource status --type merge"
+    terminal.type(f'kubectl patch workload {target} --patch \'{{"status": {{"requeueState": {{"count": 1}}}}}}\'')
+    assert writers(plane / "audit.log")["workloads/status"] > DECIDES["workloads/status"]
+
+
+@pytest.mark.usefixtures("kueue_stopped")
+def test_nothing_happens_without_kueue(terminal: Terminal) -> None:
+    with pytest.raises(Different, match="kueue"):
+        terminal.play(STEPS, seconds=30)
+
+
+# The last one: the cluster keeps this quota.
+@pytest.mark.usefixtures("no_jobs")
+def test_one_node_more_of_quota_is_another_story(terminal: Terminal) -> None:
+    file = terminal.folder / "environments/two-teams.yaml"
+    text = file.read_text(encoding="utf-8")
+    assert text.count("team-b: {quota: {training: 1}") == 1
+    file.write_text(text.replace("team-b: {quota: {training: 1}", "team-b: {quota: {training: 2}"), encoding="utf-8")
+    terminal.play([DEPLOYMENT, STEPS[0]])
+    with pytest.raises(Different) as difference:
+        terminal.play(STEPS[1:], seconds=20)
+    actual, _, _ = str(difference.value).partition("expected:")
+    # Team B's quota is there for `train-b`, and nobody's node has to be taken back.
+    assert "after `podwright submit two-teams train-b --sandbox`" in actual
+    assert "Job: train-a | State: Running | Pods running: 2 | Nodes: 2" in actual
