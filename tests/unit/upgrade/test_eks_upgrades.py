@@ -21,10 +21,7 @@ def eks_account(version: str, kubelet: str) -> tuple[Any, Any]:
     kubernetes = Kubernetes()
     kubernetes.open("us-west-2", "c", version)
     service = SimpleNamespace(
-        cluster=lambda *_: cluster,
-        nodes=lambda *_: [node],
-        kubernetes=kubernetes,
-        update_seconds=0,
+        cluster=lambda *_: cluster, nodes=lambda *_: [node], kubernetes=kubernetes, update_seconds=0
     )
     return service, cluster
 
