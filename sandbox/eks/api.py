@@ -121,7 +121,7 @@ class EksResponse(OwnResponse):
             "podIdentityAssociations": self._identities(cluster, values, arn),
         }
         objects = self.service.kubernetes.objects(self.region, values["clusterName"])
-        self.service.install(self.region, values["clusterName"], name)
+        self.service.control_planes.install(self.region, values["clusterName"], name)
         objects.install(name)
         if name == ADDON:
             task_governance.install(objects)
@@ -154,7 +154,7 @@ class EksResponse(OwnResponse):
     def delete_addon(self) -> ActionResult:
         addon = self._find(self._cluster().addons, "addonName", "addon")
         del self._cluster().addons[addon["addonName"]]
-        self.service.uninstall(self.region, self.arguments()["clusterName"], addon["addonName"])
+        self.service.control_planes.uninstall(self.region, self.arguments()["clusterName"], addon["addonName"])
         if addon["addonName"] == ADDON:
             task_governance.uninstall(self.service.kubernetes.objects(self.region, self.arguments()["clusterName"]))
         return ActionResult({"addon": {**addon, "status": "DELETING"}})

@@ -49,6 +49,8 @@ class ControlPlanes:
     folder: Path
     account: str
     webhooks: Webhooks
+    for_new_clusters: bool
+    """Whether a new cluster gets one; a store keeps its objects otherwise."""
     planes: dict[tuple[str, str], ControlPlane] = field(default_factory=dict)
     _followers: dict[tuple[str, str], tuple[Kubelets, PodEnds]] = field(default_factory=dict)
 

@@ -1,6 +1,7 @@
-"""Amazon EKS: clusters, add-ons, access entries and pod identity associations. The control plane itself is a double.
+"""Amazon EKS: clusters, add-ons, access entries and pod identity associations.
 
-moto's EKS lacks access entries, add-ons and pod identity; this service replaces it whole.
+A cluster's objects are kept by a real control plane or by a store. moto's EKS lacks access entries, add-ons and pod
+identity; this service replaces it whole.
 """
 
 import base64
@@ -9,7 +10,6 @@ import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from ...config.errors import CommandError
 from ..kubernetes.clusters import Kubernetes
@@ -17,7 +17,7 @@ from ..protocol.clients import Clients
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
 from ..protocol.service import refuse
-from .control_planes import ControlPlanes, Followed
+from .control_planes import ControlPlanes
 
 # EKS's default changes; this is the newest that HyperPod's documentation named in November 2026.
 _DEFAULT_VERSION = "1.34"
@@ -41,11 +41,12 @@ class EksCluster:
 class Eks:
     """The clusters of all regions."""
 
-    def __init__(self, clients: Clients, kubernetes: Kubernetes, api: str, authority: str):
+    def __init__(
+        self, clients: Clients, kubernetes: Kubernetes, api: str, authority: str, control_planes: ControlPlanes
+    ):
         self.clients, self.kubernetes, self.api, self.authority = clients, kubernetes, api, authority
         self.clusters: dict[tuple[str, str], EksCluster] = {}
-        self.control_planes: ControlPlanes | None = None
-        """Those of new clusters; None where a store has their objects."""
+        self.control_planes = control_planes
         self.update_seconds = 1.0
         """How long a new Kubernetes version takes; real clusters need ten minutes."""
         self.nodes: Callable[[str, str], list[JsonObject]] = lambda _region, _name: []
@@ -131,7 +132,7 @@ class Eks:
             for subnet in subnets[:2]
         ]
         self.clusters[region, name] = cluster
-        if self.control_planes is None:
+        if not self.control_planes.for_new_clusters:
             self.kubernetes.open(region, name, description["version"])
         else:
             description |= {"status": "CREATING", "endpoint": "", "certificateAuthority": {}}
@@ -140,7 +141,6 @@ class Eks:
 
     def start(self, region: str, name: str) -> None:
         """Start the control plane of a cluster that has a real one; the cluster is ACTIVE when it answers."""
-        assert self.control_planes is not None
         description = self.cluster(region, name).description
         try:
             plane = self.control_planes.start(region, name)
@@ -155,42 +155,12 @@ class Eks:
 
     def resume(self) -> None:
         """Start the control planes that ran when the sandbox was stopped, beside each other, and wait for them."""
-        planes = self.control_planes
-        real = [at for at in self.clusters if planes and planes.is_real(*at)]
+        real = [at for at in self.clusters if self.control_planes.is_real(*at)]
         threads = [threading.Thread(target=self.start, args=at) for at in real]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-
-    def chart(self, region: str, name: str, chart: str) -> Path | None:
-        """The upstream chart of this name, where the cluster's control plane carries it."""
-        return self.control_planes.chart(region, name, chart) if self.control_planes else None
-
-    def restart(self, region: str, name: str, owner: str, changed: JsonObject | None = None) -> None:
-        """Let an operator take the configuration that its chart brought, or one that is changed."""
-        if self.control_planes:
-            self.control_planes.restart(region, name, owner, changed)
-
-    def uninstall(self, region: str, name: str, owner: str) -> None:
-        """Stop the operators that an add-on or a chart of this name brought."""
-        if self.control_planes:
-            self.control_planes.uninstall(region, name, owner)
-
-    def stop(self) -> None:
-        """Stop the control planes. What they hold stays."""
-        if self.control_planes:
-            self.control_planes.stop()
-
-    def follow(self, service: Followed) -> None:
-        """Let the objects of real clusters follow HyperPod's nodes."""
-        if self.control_planes:
-            self.control_planes.follow(service)
-
-    def install(self, region: str, name: str, owner: str) -> None:
-        """Run the operators that an add-on or a chart of this name brings; only real control planes run any."""
-        if self.control_planes:
-            self.control_planes.install(region, name, owner)
 
     def delete(self, region: str, name: str) -> JsonObject:
         """Delete a cluster with everything that it made in the VPC."""
@@ -204,8 +174,7 @@ class Eks:
             ec2.delete_network_interface(NetworkInterfaceId=interface)
         ec2.delete_security_group(GroupId=cluster.description["resourcesVpcConfig"]["clusterSecurityGroupId"])
         self.kubernetes.close(region, name)
-        if self.control_planes:
-            self.control_planes.delete(region, name)
+        self.control_planes.delete(region, name)
         del self.clusters[region, name]
         return {**cluster.description, "status": "DELETING"}
 

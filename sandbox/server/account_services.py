@@ -76,17 +76,14 @@ class SandboxAccount:
         clients = Loopback(f"http://localhost:{settings.port}", account)
         grafana = f"localhost:{settings.kubernetes_port}"
         self.kubernetes = Kubernetes()
+        webhooks = Webhooks(f"https://{grafana}", settings.authority, settings.webhook_bearer)
         self.eks = Eks(
             clients,
             self.kubernetes,
             f"https://{grafana}{kubernetes_api.prefix(account)}",
             base64.b64encode(settings.authority.read_bytes()).decode(),
+            ControlPlanes(settings.directory / "kubernetes", account, webhooks, settings.kubernetes == "real"),
         )
-        if settings.kubernetes == "real":
-            webhooks = Webhooks(
-                f"https://localhost:{settings.kubernetes_port}", settings.authority, settings.webhook_bearer
-            )
-            self.eks.control_planes = ControlPlanes(settings.directory / "kubernetes", account, webhooks)
         self.hyperpod = HyperPod(clients, self.eks, settings.timing)
         self.eks.update_seconds, self.eks.nodes = settings.timing.scale, self.hyperpod.kubernetes_nodes
         self.fsx = Fsx(clients)

@@ -155,7 +155,7 @@ class Sandbox:
                 time.sleep(_FOLLOW_SECONDS)
                 for account_services in self.accounts_by_id.all():
                     try:
-                        account_services.eks.follow(account_services.hyperpod)
+                        account_services.eks.control_planes.follow(account_services.hyperpod)
                     except Exception:
                         # A cluster may be deleted in the middle. Those of others are followed on.
                         logging.exception("the nodes of account %s are followed on after", account_services.account)
@@ -166,7 +166,7 @@ class Sandbox:
         """Let operations end, as far as they do so soon, and save."""
         for account_services in self.accounts_by_id.all():
             account_services.cloudformation.wait(_PATIENCE_SECONDS)
-            account_services.eks.stop()
+            account_services.eks.control_planes.stop()
         self.queries.close()
         self.snapshots.save()
 

@@ -1,5 +1,6 @@
 """An EKS cluster with access entries in this process, and callers with keys of moto's who sign tokens for it."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from podwright.config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from podwright.planning.kubernetes.eks_token import eks_token
 from podwright.sandbox.eks.access_entries import new_names
 from podwright.sandbox.eks.access_policies import ARN
+from podwright.sandbox.eks.control_planes import ControlPlanes, Webhooks
 from podwright.sandbox.eks.service import Eks, EksCluster
 from podwright.sandbox.kubernetes.clusters import Kubernetes
 
@@ -48,7 +50,8 @@ class AccessCluster:
         ec2 = SimpleNamespace(describe_instances=self._describe_instances)
         clients: Any = SimpleNamespace(account=SANDBOX_ACCOUNT, client=lambda service, region: {"ec2": ec2}[service])
         access = {"authenticationMode": "API", "bootstrapClusterCreatorAdminPermissions": creator_is_admin}
-        self.eks = Eks(clients, Kubernetes(), "https://localhost/", "")
+        planes = ControlPlanes(Path(), SANDBOX_ACCOUNT, Webhooks("", Path(), ""), for_new_clusters=False)
+        self.eks = Eks(clients, Kubernetes(), "https://localhost/", "", planes)
         self.cluster = EksCluster({"name": NAME, "accessConfig": access}, creator=creator)
         self.eks.clusters[REGION, NAME] = self.cluster
 

@@ -164,7 +164,7 @@ class HelmChart(KubectlResource):
         eks, at = self._eks(request), (request.region, request.properties["ClusterName"])
         if kind == "Delete":
             objects.uninstall(name, namespace)
-            eks.uninstall(*at, name)
+            eks.control_planes.uninstall(*at, name)
             return {}
         with tempfile.TemporaryDirectory(prefix="podwright-chart-") as folder:
             chart, values = Path(folder) / "chart", Path(folder) / "values.json"
@@ -172,10 +172,10 @@ class HelmChart(KubectlResource):
             values.write_text(request.properties.get("Values") or "{}")
             makes_namespace, skips_crds = _is_set(request, "CreateNamespace"), _is_set(request, "SkipCrds")
             # A stand-in gives way to the chart that the control plane carries.
-            chart = (_is_stand_in(chart) and eks.chart(*at, name)) or chart
-            eks.install(*at, name)
+            chart = (_is_stand_in(chart) and eks.control_planes.chart(*at, name)) or chart
+            eks.control_planes.install(*at, name)
             objects.upgrade(Release(name, namespace, chart, values, makes_namespace, skips_crds))
-            eks.restart(*at, name)
+            eks.control_planes.restart(*at, name)
         return {}
 
     def _download(self, request: Request, chart: Path) -> None:
