@@ -36,6 +36,9 @@ class ClusterStack(cdk.Stack):
         super().__init__(scope, construct_id, description="HyperPod cluster")
         # CloudFormation sees only what a template names; pods and scripts need the file systems beyond that.
         self.add_stack_dependency(storage, "nodes mount its file systems")
+        if eks:
+            # An adopted control plane is no reference to the stack that installs the chart in it.
+            self.add_stack_dependency(eks, "HyperPod refuses a cluster without its dependencies chart")
         parts = network.network
         self.cluster = EnvironmentCluster(
             self,

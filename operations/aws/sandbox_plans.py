@@ -27,9 +27,9 @@ def register_plan(environment: Environment, endpoint: str) -> None:
     if not named:
         return
     url = f"{endpoint}{_PATH}?account={environment.account}&region={environment.region}"
-    known = {plan["arn"] for plan in _call(url, None)["plans"]}
+    known = {plan["arn"] for plan in call(url, None)["plans"]}
     if missing := [plan for plan in named if plan["arn"] not in known]:
-        _call(url, {"region": environment.region, "existing": missing})
+        call(url, {"region": environment.region, "existing": missing})
 
 
 def existing_plans(environment: Environment) -> list[dict[str, Any]]:
@@ -67,7 +67,8 @@ def existing_plans(environment: Environment) -> list[dict[str, Any]]:
     return result
 
 
-def _call(url: str, body: dict[str, Any] | None) -> Any:
+def call(url: str, body: dict[str, Any] | None) -> Any:
+    """Read from the sandbox what AWS has no operation for, or tell it. Raises CommandError with what it refuses."""
     content = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, content, method="GET" if body is None else "PUT")
     # No proxy of the user's sees what stays on this machine.
@@ -77,5 +78,5 @@ def _call(url: str, body: dict[str, Any] | None) -> Any:
             return json.load(answer)
     except urllib.error.HTTPError as error:
         raise CommandError(
-            f"the sandbox cannot have the training plans of the file: {error.read().decode().strip()}"
+            f"the sandbox cannot have what the file says exists: {error.read().decode().strip()}"
         ) from None

@@ -10,6 +10,7 @@ refused unless it is named.
 import argparse
 import sys
 
+from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ...config.errors import CommandError
 from ...config.findings import errors
 from ...config.loading.load import LoadedEnvironment
@@ -37,6 +38,7 @@ from ..output.confirm import confirm
 from ..output.console import write_findings, write_json, write_note
 from ..preflight.command import summary
 from ..preflight.inquiry import findings_of, preflight
+from ..preflight.stand_ins import make_stand_ins
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,6 +75,9 @@ def run(args: argparse.Namespace) -> int:
     if args.preflight and cdk.account.endpoint is None and not _is_healthy(args, loaded, cdk, progress):
         return 1
     bootstrap(cdk, progress, args.bootstrap)
+    # What the file says exists was made in its account, or in the sandbox's own.
+    if cdk.account.endpoint and environment.account != SANDBOX_ACCOUNT:
+        make_stand_ins(environment, cdk.account)
     wait_for_earlier_run(cdk, progress)
     asked = not args.yes and cdk.account.endpoint is None
     looked = asked or _has_something_to_lose(environment, cdk)

@@ -81,7 +81,7 @@ def file_systems(ask: Ask) -> Answers:
 @check("PRE052")
 def keys(ask: Ask) -> Answers:
     """Existing keys: that they are there, enabled, and of the kind that encrypts data at rest."""
-    for path, arn in _named_keys(ask):
+    for path, arn in named_keys(ask.environment):
         answer = ask.aws.find("kms", "describe_key", {"NotFoundException"}, KeyId=arn)
         if answer is None:
             yield Problem(path, f"there is no key {arn}", "correct its ARN")
@@ -96,7 +96,7 @@ def keys(ask: Ask) -> Answers:
 def key_policies(ask: Ask) -> Answers:
     """Policies of existing keys: whether they leave access to the account's IAM policies, and let logs be encrypted."""
     environment = ask.environment
-    for path, arn in _named_keys(ask):
+    for path, arn in named_keys(ask.environment):
         if arn.split(":")[4] != ask.account:
             yield Skip(f"{arn} is of account {arn.split(':')[4]}, which alone reads its policy")
             continue
@@ -199,9 +199,8 @@ def _zone(ask: Ask, name: str, zone: str, id: str, result: dict[str, Any]) -> An
             )
 
 
-def _named_keys(ask: Ask) -> Iterator[tuple[Path, str]]:
+def named_keys(environment: Environment) -> Iterator[tuple[Path, str]]:
     """Existing keys with the first path that names each."""
-    environment = ask.environment
     named: list[tuple[Path, str | None]] = [(("storage", "kms_key"), environment.storage.kms_key)]
     if environment.cluster.orchestrator == "eks":
         named.append((("cluster", "eks", "secrets_key"), environment.cluster.eks.secrets_key))

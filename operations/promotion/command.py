@@ -21,11 +21,11 @@ from ..cdk.deployment import bootstrap, cdk_for
 from ..cdk.progress import Progress
 from ..output.columns import columns
 from ..output.console import write_line, write_note
+from ..preflight.stand_ins import make_stand_ins
 from .content import check_committed, content_of
 from .locks import only_promotion
 from .record import Bucket, Folder, Record, Store
 from .run import Promotion, StepFailed, advice, chosen_steps
-from .stand_ins import make_stand_ins
 
 STATE: Final = ".podwright/promotion"
 """Where the record lies unless it is kept in S3, in the folder of the project."""

@@ -2,7 +2,8 @@
 
 Stacks with termination protection stay, and the networks and data in them: `protection: retain` sets it. They go once
 the environment was deployed with `protection: destroy`, or one by one with --unprotect. What a stack retains survives
-it all the same, unless --delete-data names it. Training plans stay in any case: nothing cancels them.
+it all the same, unless --delete-data names it. Training plans stay in any case: nothing cancels them. In the sandbox
+nothing is protected from --yes: `--sandbox --yes` deletes everything.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from .data import DELETABLE, delete_data, empty_bucket
 from .inventory import Inventory, take_inventory
 from .plan import Blocker, Kept
 from .record import left_behind, write_record
+from .rehearsal import lift_protection
 from .run import Run
 from .table import plan_lines
 
@@ -48,6 +50,10 @@ def run(args: argparse.Namespace) -> int:
     wait_for_earlier_run(cdk, progress)
     existing = deployed_stacks(account, name, args.project)
     _check_stacks(args.unprotect, [stack.name for stack in existing])
+    is_rehearsal = args.sandbox and args.yes and not args.plan
+    if is_rehearsal:
+        lift_protection(account, existing, progress.say)
+        existing = deployed_stacks(account, name, args.project)
     observed = take_inventory(
         environment,
         account,
@@ -68,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
             write_line("\n".join(plan_lines(plan)))
         return 0
     write_note("\n".join(plan_lines(plan)))
-    data = _named(args, observed)
+    data = [item for item in plan.kept if item.type in DELETABLE] if is_rehearsal else _named(args, observed)
     _stop_at([item for item in plan.blockers if item.by == "you"])
     if not plan.going and not data:
         write_line(f"{name}: no stack to delete")

@@ -63,19 +63,21 @@ class Eks:
         """The cluster with this ARN."""
         return next((cluster for cluster in self.clusters.values() if cluster.description["arn"] == arn), None)
 
-    def create(self, region: str, values: JsonObject, creator: str) -> EksCluster:
-        """Create a cluster with its security group and the interfaces that it puts into its subnets."""
+    def create(self, region: str, values: JsonObject, creator: str, group: str = "") -> EksCluster:
+        """Create a cluster with its security group, unless there is one, and its interfaces in its subnets."""
         name, vpc = values["name"], values["resourcesVpcConfig"]
         if (region, name) in self.clusters:
             raise refuse("ResourceInUseException", f"Cluster already exists with name: {name}")
         subnets = self._subnets(region, vpc["subnetIds"])
         arn = f"arn:aws:eks:{region}:{self.clients.account}:cluster/{name}"
         ec2, vpc_id = self.clients.client("ec2", region), subnets[0]["VpcId"]
-        group = ec2.create_security_group(
-            GroupName=f"eks-cluster-sg-{name}-{uuid.uuid4().int % 10**9}",
-            VpcId=vpc_id,
-            Description="EKS created security group applied to ENI that is attached to EKS Control Plane master nodes",
-        )["GroupId"]
+        if not group:
+            group = ec2.create_security_group(
+                GroupName=f"eks-cluster-sg-{name}-{uuid.uuid4().int % 10**9}",
+                VpcId=vpc_id,
+                Description="EKS created security group applied to ENI that is attached to EKS Control Plane master "
+                "nodes",
+            )["GroupId"]
         identity = uuid.uuid4().hex.upper()
         access = {
             "authenticationMode": "CONFIG_MAP",

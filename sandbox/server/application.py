@@ -44,8 +44,8 @@ from ..protocol.rest_service import RestService, scope_of
 from ..sagemaker import capacity, image_releases
 from ..sagemaker import faults as hyperpod_faults
 from ..sagemaker.hyperpod_api import HyperPodResponse
-from ..sagemaker.service import HyperPod
-from ..services import functions, quotas
+from ..services import adopted, functions, quotas
+from ..services.adopted import AdoptedResources
 from ..services.fsx import FsxResponse
 from ..services.log_groups import KeyedLogs
 from ..services.permissions import SimulatingIam
@@ -72,12 +72,13 @@ _TICK_SECONDS = 0.2
 _FOLLOW_SECONDS = 1.0
 _PATIENCE_SECONDS = 15.0
 # Operations of the sandbox's own; `?account=` says whose, without it the first account's.
-_CONTROLS: Final[dict[str, Callable[[HyperPod], Application]]] = {
-    capacity.PATH: lambda hyperpod: partial(capacity.serve, hyperpod),
-    hyperpod_faults.PATH: lambda hyperpod: partial(hyperpod_faults.serve, hyperpod),
-    image_releases.PATH: lambda hyperpod: partial(image_releases.serve, hyperpod),
-    quotas.PATH: lambda hyperpod: hyperpod.quotas.serve,
-    training_plan_knobs.PATH: lambda hyperpod: partial(training_plan_knobs.serve, hyperpod.plans),
+_CONTROLS: Final[dict[str, Callable[[SandboxAccount], Application]]] = {
+    adopted.PATH: lambda account: AdoptedResources(account.eks, account.fsx).serve,
+    capacity.PATH: lambda account: partial(capacity.serve, account.hyperpod),
+    hyperpod_faults.PATH: lambda account: partial(hyperpod_faults.serve, account.hyperpod),
+    image_releases.PATH: lambda account: partial(image_releases.serve, account.hyperpod),
+    quotas.PATH: lambda account: account.hyperpod.quotas.serve,
+    training_plan_knobs.PATH: lambda account: partial(training_plan_knobs.serve, account.hyperpod.plans),
 }
 
 
@@ -228,7 +229,7 @@ class Sandbox:
             if path in _CONTROLS:
                 self._changed.set()
                 account = parse_qs(environ["QUERY_STRING"]).get("account", [SANDBOX_ACCOUNT])[0]
-                return _CONTROLS[path](clusters.of(account).hyperpod)(environ, start_response)
+                return _CONTROLS[path](clusters.of(account))(environ, start_response)
             if workspace_queries.PATH.fullmatch(path):
                 return self.queries(environ, start_response)
             reading = _only_reads(environ)

@@ -47,14 +47,14 @@ class Fsx:
             raise refuse("FileSystemNotFound", f"File system '{identifier}' does not exist.")
         return result
 
-    def create(self, region: str, values: JsonObject) -> FileSystem:
-        """Create a file system; raises BadRequest for what the service refuses."""
+    def create(self, region: str, values: JsonObject, identifier: str = "") -> FileSystem:
+        """Create a file system, of this id or of any; raises BadRequest for what the service refuses."""
         kind = values["FileSystemType"]
         if kind == "LUSTRE":
             check_lustre(values)
         ec2 = self.clients.client("ec2", region)
         subnet = ec2.describe_subnets(SubnetIds=values["SubnetIds"][:1])["Subnets"][0]
-        identifier = f"fs-{uuid.uuid4().hex[:17]}"
+        identifier = identifier or f"fs-{uuid.uuid4().hex[:17]}"
         groups = {"Groups": values["SecurityGroupIds"]} if values.get("SecurityGroupIds") else {}
         interface = ec2.create_network_interface(
             SubnetId=subnet["SubnetId"], Description=f"Created by Amazon FSx for {identifier}", **groups

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES
 from synthesis import NAMES, environment, synthesis
 
 # CloudFormation quotas, user guide, 2026-11.
@@ -89,3 +90,17 @@ def test_protection_decides_what_survives(name: str) -> None:
     for resource_type in ("AWS::FSx::FileSystem", "AWS::S3::Bucket", "AWS::KMS::Key"):
         for address, resource in synthesis(name).resources(resource_type).items():
             assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == policies, address
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hyperpod_finds_its_dependencies_chart(name: str) -> None:
+    """HyperPod refuses a cluster without it, and stacks without a dependency are deployed side by side."""
+    resolved = synthesis(name)
+    charts = resolved.resources("Custom::AWSCDK-EKS-HelmChart")
+    needed = {
+        address.partition("/")[0]
+        for address, chart in charts.items()
+        if chart["Properties"]["Release"] == HYPERPOD_DEPENDENCIES
+    }
+    for address in resolved.resources("AWS::SageMaker::Cluster"):
+        assert needed <= resolved.earlier_stacks(address.partition("/")[0])

@@ -76,6 +76,21 @@ class Synthesis:
                 actual[name] = resource | {"DependsOn": [*before, *(f"{name}/{key}" for key in inner)]}
         return actual
 
+    def earlier_stacks(self, stack: str) -> set[str]:
+        """The stacks that are deployed before one, by stack id."""
+        artifacts = json.loads((self.directory / "manifest.json").read_text())["artifacts"]
+        ids = {
+            key: item["displayName"].rpartition("/")[2]
+            for key, item in artifacts.items()
+            if item["type"] == "aws:cloudformation:stack"
+        }
+        left = [key for key, name in ids.items() if name == stack]
+        earlier = set[str]()
+        while left:
+            earlier |= (more := {*artifacts[left.pop()].get("dependencies", ())} & ids.keys() - earlier)
+            left += more
+        return {ids[key] for key in earlier}
+
     def _file(self, url: str) -> str:
         """The name of the template at a URL, which holds the digest that the list of assets knows it by."""
         lists = (json.loads(file.read_text())["files"] for file in self.directory.glob("*.assets.json"))

@@ -279,6 +279,30 @@ def test_what_is_retained_stays_is_recorded_and_goes_when_it_is_named(
     assert left_behind(simulated.project, simulated.name, SANDBOX_ACCOUNT, REGION) == []
 
 
+def test_a_rehearsal_ends_with_nothing_left(simulated: SandboxEnvironment, aws: Callable[[str], Any]) -> None:
+    vpc, subnet = simulated.network("Retain", protected=True)
+    zone = {"VpcId": vpc, "CidrBlock": "10.9.1.0/24", "AvailabilityZoneId": "usw2-az2"}
+    role = aws("iam").create_role(RoleName=simulated.name, AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+    cluster = {
+        "Name": simulated.name,
+        "RoleArn": role,
+        "DeletionProtection": True,
+        "ResourcesVpcConfig": {"SubnetIds": [subnet, {"Ref": "Other"}]},
+    }
+    eks = {
+        "Other": {"Type": "AWS::EC2::Subnet", "Properties": zone},
+        "Cluster": {"Type": "AWS::EKS::Cluster", "Properties": cluster},
+    }
+    simulated.stack("eks", eks)
+    buckets = {simulated.bucket("storage", "a", "Retain", protected=True), simulated.bucket("capacity", "b", "Delete")}
+    simulated.destroy("--plan", "--sandbox", "--yes")
+    assert len(simulated.names()) == 4
+    simulated.destroy("--sandbox", "--yes")
+    assert simulated.names() == set()
+    assert buckets.isdisjoint(item["Name"] for item in aws("s3").list_buckets()["Buckets"])
+    assert aws("ec2").describe_vpcs(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["Vpcs"] == []
+
+
 def test_a_retained_network_goes_piece_by_piece_when_it_is_named(
     simulated: SandboxEnvironment, aws: Callable[[str], Any]
 ) -> None:
