@@ -9,7 +9,9 @@ MULTIKUEUE_CHECK: Final = "multikueue"
 MULTIKUEUE_ACCOUNT: Final = "podwright-multikueue"
 """The service account in kueue-system of a worker with which its manager comes, and the Secret that holds its token."""
 
-_NAMESPACE: Final = "kueue-system"
+MULTIKUEUE_NAMESPACE: Final = "kueue-system"
+"""Where that account lies, and the Secrets of a manager."""
+
 _RBAC: Final = "rbac.authorization.k8s.io"
 _WRITE: Final = ["create", "delete", "get", "list", "watch"]
 # API group and resources by kind. Source: Kueue documentation, "Setup a MultiKueue environment", 2026-11.
@@ -53,7 +55,7 @@ def worker_objects(settings: MultiKueue) -> list[dict[str, Any]]:
         group, resources = _RESOURCES[kind]
         rules.append(_rule(group, resources, _WRITE))
         rules.append(_rule(group, [f"{resource}/status" for resource in resources], ["get"]))
-    placement = {"name": MULTIKUEUE_ACCOUNT, "namespace": _NAMESPACE}
+    placement = {"name": MULTIKUEUE_ACCOUNT, "namespace": MULTIKUEUE_NAMESPACE}
     role = {"name": MULTIKUEUE_ACCOUNT}
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": placement},

@@ -69,6 +69,7 @@ COMMANDS: Final = (
     Command(
         "connect", ".kubernetes.connect", "reach the Kubernetes API: a kubeconfig, and a tunnel where it is private"
     ),
+    Command("workers", ".workers.command", "connect a manager of MultiKueue with the clusters that it hands work to"),
     Command("shell", ".commands.shell", "open a shell on a node"),
     Command("upgrade", ".upgrade.command", "say what is behind, in which order to renew it, and renew nodes"),
     Command("node", ".nodes.command", "reboot, replace or check nodes"),

@@ -2,7 +2,7 @@
 
 It goes the way that `podwright connect` makes: directly where the network leads to the API, else through a tunnel that
 `podwright connect` holds open in another window, else through the runner inside the VPC. A job that rules refuse is not
-handed over.
+handed over. With --manager a manager of MultiKueue gets it, which gives it to the first of its workers with room.
 """
 
 import argparse
@@ -14,6 +14,9 @@ from typing import Any, Final
 
 from ...config.errors import CommandError
 from ...config.loading.load import LoadedEnvironment
+from ...config.loading.project import Project
+from ...config.settings.environment import Environment
+from ...planning.quota.links import links, worker_of
 from ..aws.account import Account, account_of
 from ..aws.runner import run_in_vpc
 from ..cdk.deployment import load
@@ -29,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright submit`."""
     parser.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
     parser.add_argument("job", metavar="JOB", help="a key of its `jobs`")
+    parser.add_argument(
+        "--manager", metavar="ENV", help="hand it to this manager of MultiKueue, which finds it a worker"
+    )
     parser.add_argument("--dry-run", action="store_true", help="let the cluster check it, and run nothing")
     parser.add_argument("--sandbox", action="store_true", help="use the sandbox, whatever account the file names")
 
@@ -44,15 +50,15 @@ def run(args: argparse.Namespace) -> int:
             f"`podwright render jobs {environment.name} {args.job} --out DIR` writes the script that starts it",
             2,
         )
-    account = account_of(environment, args.project, args.sandbox)
-    if account.endpoint and args.dry_run:
-        raise CommandError(
-            "the sandbox has no dry run", f"`podwright render jobs {environment.name} {args.job}` shows the job", 2
-        )
+    target = _manager(args, environment) if args.manager else environment
+    account = account_of(target, args.project, args.sandbox)
     options = ["--dry-run=server"] if args.dry_run else []
-    kubectl = way(args.project, environment, account)
+    kubectl = way(args.project, target, account)
     if kubectl is None:
-        return _in_vpc(loaded, account, args.job, manifests, ["apply", "--filename=-", *options])
+        return _in_vpc(loaded, target, account, args.job, manifests, ["apply", "--filename=-", *options])
+    if args.dry_run and not kubectl.validates:
+        hint = f"`podwright render jobs {environment.name} {args.job}` shows the job"
+        raise CommandError("a store of the sandbox has no dry run", hint, 2)
     try:
         message = kubectl.apply(manifests, *options)
     except Refused as refused:
@@ -62,8 +68,25 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _manager(args: argparse.Namespace, worker: Environment) -> Environment:
+    """The manager that hands work to an environment. Raises CommandError for another."""
+    manager = Project.at(args.project).load(args.manager).environment
+    if any(worker_of(link, {worker.name: worker}) for link in links({manager.name: manager})):
+        return manager
+    raise CommandError(
+        f"{manager.name} hands no work to {worker.name}",
+        f"`podwright project` lists who does; its file names `environment: {worker.name}` beside a worker's secret",
+        2,
+    )
+
+
 def _in_vpc(
-    loaded: LoadedEnvironment, account: Account, name: str, manifests: list[Manifest], command: list[str]
+    loaded: LoadedEnvironment,
+    target: Environment,
+    account: Account,
+    name: str,
+    manifests: list[Manifest],
+    command: list[str],
 ) -> int:
     """Apply manifests by the runner inside the VPC. Raises CommandError where they are too long for it, or refused."""
     packed = base64.b64encode(gzip.compress(_text(manifests).encode(), mtime=0)).decode()
@@ -71,7 +94,7 @@ def _in_vpc(
         raise CommandError(
             f"{name} is too long for the runner inside the VPC: {len(packed)} characters, and it takes "
             f"{_RUNNER_CHARACTERS}",
-            f"run `podwright connect {loaded.environment.name}` in another window, then this again",
+            f"run `podwright connect {target.name}` in another window, then this again",
         )
     message: list[str] = []
 
@@ -80,7 +103,7 @@ def _in_vpc(
         write_line(line)
 
     line = f"echo {packed} | base64 --decode | gunzip | kubectl {' '.join(command)}"
-    if run_in_vpc(account, loaded.environment, line, heard):
+    if run_in_vpc(account, target, line, heard):
         raise _refused(loaded, name, "\n".join(message))
     _what_next(manifests[-1], "--dry-run=server" in command)
     return 0

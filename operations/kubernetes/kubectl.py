@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from ...config.catalog.sandbox_account import STORE_OF_OBJECTS
 from ...config.errors import CommandError, PodwrightError
 from ...config.settings.environment import Environment
 from ..aws.account import Account
@@ -25,7 +26,7 @@ class Kubectl:
 
     kubeconfig: Path
     validates: bool
-    """Whether the API publishes what kubectl checks fields with; the sandbox's refuses unknown fields itself."""
+    """Whether the API publishes what kubectl checks fields with; a store refuses unknown fields by itself."""
 
     def run(self, *arguments: str, specified: str = "") -> str:
         """What kubectl prints. Raises Refused with its complaint."""
@@ -61,7 +62,8 @@ def way(project: Path, environment: Environment, account: Account) -> Kubectl | 
     The way is direct, or a tunnel that `podwright connect` holds open.
     """
     cluster = eks_cluster(account, environment)
-    endpoint, validates = urlsplit(cluster["endpoint"]), account.endpoint is None
+    endpoint = urlsplit(cluster["endpoint"])
+    validates = not endpoint.path.startswith(STORE_OF_OBJECTS)
     if reachable(endpoint.hostname or "", endpoint.port or 443):
         return Kubectl(write_kubeconfig(project, environment, account, cluster, cluster["endpoint"]), validates)
     written = project / ".podwright" / "kubeconfig" / environment.name

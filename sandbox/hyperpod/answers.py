@@ -3,8 +3,9 @@
 import json
 import uuid
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
+from ...config.catalog.instance_types import catalog
 from ..protocol.json_objects import JsonObject, merged
 from .cluster import HEALTHY, Cluster, Group, Node
 
@@ -83,6 +84,18 @@ def node_answer(cluster: Cluster, node: Node, timestamp: datetime, details: bool
 
 
 _LABEL = "sagemaker.amazonaws.com/"
+_NODES_BELOW: Final = {f"topology.k8s.aws/network-node-layer-{layer}": 4 ** (5 - layer) for layer in (1, 2, 3)}
+"""Nodes below one switch of each layer, by the label that names it."""
+
+
+def _network_labels(node: Node) -> dict[str, str]:
+    """Where a node is in the network, by the labels that its type has. How many share a switch is simulated."""
+    row = catalog().find(node.instance_type)
+    spots = {label: node.spot // count for label, count in _NODES_BELOW.items() if row and label in row.topology_labels}
+    return {
+        label: f"nn-{uuid.uuid5(uuid.NAMESPACE_OID, f'{node.zone_id}/{label}/{spot}').hex[:17]}"
+        for label, spot in spots.items()
+    }
 
 
 def kubernetes_node(cluster: Cluster, node: Node, timestamp: datetime) -> JsonObject:
@@ -117,6 +130,7 @@ def kubernetes_node(cluster: Cluster, node: Node, timestamp: datetime) -> JsonOb
                 **({f"{_LABEL}fault-types": node.fault["type"]} if node.fault else {}),
                 **({f"{_LABEL}fault-reasons": node.fault["reason"]} if node.fault else {}),
                 **({"topology.k8s.aws/ultraserver-id": node.ultraserver["Id"]} if node.ultraserver else {}),
+                **_network_labels(node),
                 **config.get("Labels", {}),
             },
             "annotations": {f"{_LABEL}fault-details": json.dumps([node.fault["details"]])} if node.fault else {},

@@ -7,6 +7,7 @@ Sources: botocore 1.44.5 service model of SageMaker (shapes, status values); the
 awslabs/awsome-distributed-ai issue 204 (2024-03-09).
 """
 
+import itertools
 import uuid
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -55,6 +56,8 @@ class Node:
     asked_check_seconds: float = 2.0
     launched: datetime = field(default_factory=now)
     ultraserver: JsonObject = field(default_factory=dict)
+    spot: int = 0
+    """Where in its zone's network it is; nodes with numbers near each other are near each other."""
     software_updated: datetime | None = None
     updating_until: datetime | None = None
     release: str = ""
@@ -291,6 +294,7 @@ class Cluster:
                 timing.shutdown * timing.scale,
                 timing.deep_health_check * timing.scale,
                 ultraserver=ultraserver,
+                spot=self._free_spot(subnet.get("AvailabilityZoneId", "")),
             )
             self.nodes.append(node)
             self.note(
@@ -300,6 +304,11 @@ class Cluster:
                 instance_id=node.instance_id,
                 metadata={"Instance": {"NodeLogicalId": node.logical_id, "LcsExecutionState": "Pending"}},
             )
+
+    def _free_spot(self, zone: str) -> int:
+        """The first place in a zone where no node of this cluster is; a node's replacement so takes its place."""
+        taken = {node.spot for node in self.nodes if node.zone_id == zone and not node.deleted}
+        return next(spot for spot in itertools.count() if spot not in taken)
 
     def retire(self, nodes: list[Node]) -> None:
         """Shut nodes down."""

@@ -44,8 +44,7 @@ from ..protocol.rest_service import RestService, scope_of
 from ..sagemaker import capacity, image_releases
 from ..sagemaker import faults as hyperpod_faults
 from ..sagemaker.hyperpod_api import HyperPodResponse
-from ..services import adopted, functions, quotas
-from ..services.adopted import AdoptedResources
+from ..services import functions, quotas
 from ..services.fsx import FsxResponse
 from ..services.log_groups import KeyedLogs
 from ..services.permissions import SimulatingIam
@@ -58,7 +57,9 @@ from ..telemetry.grafana_http import GrafanaHttp
 from ..telemetry.prometheus_workspaces import PrometheusWorkspaces
 from ..telemetry.workspace_queries import WorkspaceQueries
 from ..training_plans import controls as training_plan_knobs
+from . import adopted
 from .account_services import ByAccount, OfCaller, SandboxAccount, SandboxAccounts, ServerSettings
+from .adopted import AdoptedResources
 from .cost_tags import CostTagsResponse
 from .kubernetes_api import KubernetesApi
 from .persistence import Snapshots

@@ -193,5 +193,5 @@ def way_into_a_worker(environment: Environment) -> Problems:
             (*_SETTINGS, "multikueue", "workers"),
             f"work reaches a worker once this cluster has its Secret in kueue-system ({secrets}) and a network way to "
             "its control plane; no deployment makes either",
-            "follow docs/operator/kueue.md once, and again whenever a token is renewed",
+            f"`podwright workers {environment.name}` makes both once all are deployed",
         )

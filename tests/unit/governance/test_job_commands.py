@@ -208,7 +208,8 @@ def test_else_the_runner_inside_the_vpc_applies_it(
 def test_a_job_too_long_for_the_runner_is_said(project: Path, kubectl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kubectl_module, "reachable", lambda *_: False)
     monkeypatch.setattr(submit, "_RUNNER_CHARACTERS", 100)
-    arguments = argparse.Namespace(project=project, environment="test", job="llama", dry_run=False, sandbox=False)
+    words = {"environment": "test", "job": "llama", "manager": None, "dry_run": False, "sandbox": False}
+    arguments = argparse.Namespace(project=project, **words)
     with pytest.raises(CommandError, match="too long for the runner") as stopped:
         submit.run(arguments)
     assert "podwright connect test" in stopped.value.hint

@@ -18,7 +18,8 @@ from podwright.sandbox.cloudformation.providers.api import fit
 from podwright.sandbox.cloudformation.providers.recorded import attributes_of
 from podwright.sandbox.cloudformation.providers.registry import is_recorded_only, real_types
 from podwright.sandbox.cloudformation.validation import validate_properties
-from podwright.sandbox.hyperpod.cluster import Cluster, Group, Shortage, Timing
+from podwright.sandbox.hyperpod.answers import kubernetes_node
+from podwright.sandbox.hyperpod.cluster import Cluster, Group, Node, Shortage, Timing
 from podwright.sandbox.kubernetes.store import ApiError, KubernetesStore, plural
 from podwright.sandbox.protocol.clock import now
 from podwright.sandbox.server.persistence import Snapshots
@@ -122,6 +123,9 @@ def test_lustre_rules(values: dict[str, Any], message: str | None) -> None:
         check_lustre(values)
 
 
+_LAYERS = tuple(f"topology.k8s.aws/network-node-layer-{number}" for number in (1, 2, 3))
+
+
 class Free:
     """Gives a group whatever it asks for."""
 
@@ -176,6 +180,27 @@ def test_members_are_of_one_group_and_not_going() -> None:
     deleted, *stay = [node for node in resolved_cluster.nodes if node.group == "g"]
     deleted.deleted = now()
     assert (resolved_cluster.members("g", now()), len(resolved_cluster.nodes)) == (stay, 4)
+
+
+def test_nodes_have_the_labels_of_the_network_and_a_replacement_takes_its_nodes_place() -> None:
+    resolved_cluster = cluster(17)
+    resolved_cluster.converge(Free(), "Creating")
+
+    def switches() -> list[list[str]]:
+        objects = [
+            kubernetes_node(resolved_cluster, node, now()) for node in resolved_cluster.nodes if not node.deleted
+        ]
+        return [[item["metadata"]["labels"][label] for label in _LAYERS] for item in objects]
+
+    before = switches()
+    # Sixteen below one switch of the lowest layer; the next has another, and shares the ones above.
+    assert len({tuple(each) for each in before[:16]}) == 1
+    assert [one == other for one, other in zip(before[0], before[16], strict=True)] == [True, True, False]
+    resolved_cluster.nodes[16].deleted = now()
+    resolved_cluster.converge(Free(), "Updating")
+    assert switches() == before
+    plain = Node("g", "ml.m5.4xlarge", "s", "us-west-2a", "usw2-az1", "10.0.0.9", 0, 0, 0)
+    assert not {*_LAYERS} & kubernetes_node(resolved_cluster, plain, now())["metadata"]["labels"].keys()
 
 
 def test_capacity_is_short_for_a_type_in_a_zone() -> None:

@@ -21,7 +21,7 @@ from werkzeug.wrappers import Request, Response
 
 from ..eks.service import Eks
 from ..protocol.service import Refusal
-from .fsx import Fsx
+from ..services.fsx import Fsx
 
 PATH = "/podwright/adopted"
 _ADMINISTRATORS: Final = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
@@ -117,6 +117,7 @@ class AdoptedResources:
         yield arn
 
     def _vpc(self, region: str, vpc: Vpc) -> Iterator[str]:
+        """Make a VPC with its subnets and groups; yields the ids of what was not there."""
         backend = ec2_backends[self.clients.account][region]
         if vpc.id not in backend.vpcs:
             with _named(vpcs, "random_vpc_id", vpc.id):
