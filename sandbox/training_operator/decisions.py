@@ -1,0 +1,282 @@
+"""What has to be done for a job, from what is there: a pure function, without clock and API server."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from .jobs import Claim, Job, Manifest, Slot, holding, instant, written
+from .pods import has_ended, is_going, is_ready, phase, reference
+from .restarts import Restarts, restarts
+from .sizes import Observed, dropped_step, granted, next_claim, size_of
+from .status import State, conditions
+from .workloads import admitted_at as admitted_since
+from .workloads import finished, is_evicted, returned, with_readiness
+
+_DEADLINES: Final = {"Starting": "startupDeadlineSeconds", "Faulted": "faultDeadlineSeconds"}
+
+
+@dataclass(frozen=True, slots=True)
+class NewPod:
+    """A pod to be made."""
+
+    claim: Claim
+    slot: Slot
+
+
+@dataclass
+class Decision:
+    """What has to be written, in this order."""
+
+    status: Manifest
+    """Fields of the job's status; None takes one away."""
+    deleted_pods: list[str] = field(default_factory=list)
+    grace_seconds: int | None = None
+    """How long these pods may take to end; that of the pods themselves where it is None."""
+    pods: list[NewPod] = field(default_factory=list)
+    size: int = 0
+    workloads: list[Claim] = field(default_factory=list)
+    deleted_workloads: list[str] = field(default_factory=list)
+    conditions: dict[str, list[Manifest]] = field(default_factory=dict)
+    """New conditions of Workloads."""
+    returned: set[str] = field(default_factory=set)
+    """Those of them that hold no quota any more."""
+    job_goes: bool = False
+    again: datetime | None = None
+    """When to decide again, whatever happens."""
+
+    def by(self, time: datetime | None) -> None:
+        """Decide again at a time, or before it."""
+        if time is not None:
+            self.again = min(time, self.again or time)
+
+
+def decide(observed: Observed) -> Decision:
+    """What has to be done for a job."""
+    job = observed.job
+    if job.condition("Completed") or job.condition("Failed"):
+        return _end(observed)
+    claims = granted(observed)
+    decision = _run(observed, claims) if claims else _wait(observed)
+    if job.queue:
+        _keep_workloads(observed, claims, decision)
+    return decision
+
+
+def _wait(observed: Observed) -> Decision:
+    """Stop the pods of a job that may not run, or not yet."""
+    job = observed.job
+    reason = "Suspended" if job.policy.get("suspend") else "Queued"
+    message = "runPolicy.suspend is set" if reason == "Suspended" else f"waits in {job.queue}"
+    nothing = dict.fromkeys(("elasticScalingStatus", "elasticWorkloadRef", "masterAddr", "jobPods"))
+    state = State("Suspended", reason, message)
+    decision = Decision({"conditions": conditions(job, state, observed.now), **nothing})
+    _stop(observed, observed.pods, decision)
+    return decision
+
+
+def _stop(observed: Observed, names: Mapping[str, object] | Sequence[str], decision: Decision) -> None:
+    """Delete pods; those of an elastic job may save a checkpoint."""
+    decision.deleted_pods += [name for name in names if not is_going(observed.pods[name])]
+    timeout = observed.job.elastic.get("gracefulShutdownTimeoutInSeconds")
+    decision.grace_seconds = None if timeout is None else int(timeout * observed.pace)
+
+
+def _run(observed: Observed, claims: Sequence[Claim]) -> Decision:
+    """Have the pods of a job that may run, and count what was lost."""
+    job, pods = observed.job, observed.pods
+    size = size_of(observed, claims)
+    desired = _allotted(claims, size.pods)
+    lost = _lost(job, desired, pods)
+    counts = restarts(job, lost, observed.now)
+    state = _state(observed, desired, lost, counts)
+    decision = Decision({}, size=size.pods)
+    decision.by(size.grows_at)
+    decision.status = _status(observed, desired, lost, counts, state)
+    if state.name in ("Completed", "Failed"):
+        return decision
+    _stop(observed, [name for name in pods if name not in desired], decision)
+    failed = [name for name in desired if name in pods and phase(pods[name]) == "Failed"]
+    again = list(pods) if counts.is_full else failed
+    decision.deleted_pods += [name for name in again if name not in decision.deleted_pods and not is_going(pods[name])]
+    decision.pods = [new for name, new in desired.items() if name not in pods]
+    _drop_step(observed, claims, decision)
+    _watch_deadlines(observed, decision)
+    return decision
+
+
+def _allotted(claims: Sequence[Claim], size: int) -> dict[str, NewPod]:
+    """The pods of a job of a size, by name."""
+    slots = [NewPod(claim, slot) for claim in claims for slot in claim.slots]
+    return {new.slot.name: new for new in slots[:size]}
+
+
+def _lost(job: Job, desired: Mapping[str, NewPod], pods: Mapping[str, Manifest]) -> list[str]:
+    """The pods that are gone or failed since the job's status was written."""
+    known = {item["name"]: item["uid"] for item in job.status.get("jobPods") or () if item["name"] in desired}
+    actual = {name: item["metadata"]["uid"] for name, item in pods.items()}
+    gone = [name for name, uid in known.items() if actual.get(name) != uid]
+    failed = [name for name in desired if name in pods and phase(pods[name]) == "Failed" and not is_going(pods[name])]
+    return [*gone, *(name for name in failed if name not in gone)]
+
+
+def _state(observed: Observed, desired: Mapping[str, NewPod], lost: Sequence[str], counts: Restarts) -> State:
+    """How far a job that may run is."""
+    pods = [observed.pods[name] for name in desired if name in observed.pods]
+    there = len(pods) == len(desired)
+    if counts.failure:
+        return State("Failed", "RestartLimit", counts.failure)
+    if overdue := _overdue(observed):
+        return State("Failed", "DeadlineExceeded", f"longer than {overdue}")
+    if lost:
+        return State("Faulted", "PodsLost", f"lost {', '.join(sorted(lost))}")
+    if there and all(phase(item) == "Succeeded" for item in pods):
+        return State("Completed", "Completed", "all pods succeeded")
+    if there and all(map(is_ready, pods)):
+        return State("Running", "Running", f"{len(pods)} pods run")
+    if faulted := observed.job.condition("Faulted"):
+        return State("Faulted", faulted["reason"], faulted["message"])
+    return State("Starting", "Starting", f"{sum(map(is_ready, pods))} of {len(desired)} pods run")
+
+
+def _overdue(observed: Observed) -> str:
+    """The deadline of its own that a job has passed; empty without one."""
+    return next((name for name, time in _deadlines(observed).items() if observed.now >= time), "")
+
+
+def _deadlines(observed: Observed) -> dict[str, datetime]:
+    job, times = observed.job, dict[str, datetime]()
+    if (seconds := job.policy.get("activeDeadlineSeconds")) and (started := job.status.get("startTime")):
+        times["activeDeadlineSeconds"] = instant(started) + timedelta(seconds=seconds)
+    for state, name in _DEADLINES.items():
+        if (seconds := job.policy.get(name)) and (condition := job.condition(state)):
+            times[name] = instant(condition["lastTransitionTime"]) + timedelta(seconds=seconds)
+    return times
+
+
+def _watch_deadlines(observed: Observed, decision: Decision) -> None:
+    for time in _deadlines(observed).values():
+        decision.by(time)
+
+
+def _status(
+    observed: Observed, desired: Mapping[str, NewPod], lost: Sequence[str], counts: Restarts, state: State
+) -> Manifest:
+    """The status of a job that may run."""
+    job, pods, now = observed.job, observed.pods, observed.now
+    status: Manifest = {
+        "conditions": conditions(job, state, now),
+        "startTime": job.status.get("startTime") or written(now),
+        "restartCount": counts.total,
+        "restartStatus": counts.status,
+        "jobPods": [
+            reference(pods[name])
+            for name in desired
+            if name in pods and phase(pods[name]) != "Failed" and not counts.is_full
+        ],
+        "masterAddr": next((pods[name].get("status", {}).get("podIP") for name in desired if name in pods), None),
+    }
+    if state.name in ("Completed", "Failed"):
+        status["completionTime"] = written(now)
+    if lost:
+        names = [pods[name]["spec"].get("nodeName", "") for name in lost if name in pods]
+        status["latestFaultyPodInstanceList"] = {
+            "restartType": "JLR" if counts.is_full else "PLR",
+            "faultyPodList": sorted(lost),
+            "faultyInstanceIdList": sorted(name.removeprefix("hyperpod-") for name in names if name),
+        }
+    if job.elastic:
+        status |= _scaling(observed, desired, restarted=bool(lost), runs=state.name == "Running")
+    return status
+
+
+def _scaling(observed: Observed, desired: Mapping[str, NewPod], *, restarted: bool, runs: bool) -> Manifest:
+    """What a job's status has of its size."""
+    before, now = observed.scaling, written(observed.now)
+    replicas = dict(Counter(new.slot.part for new in desired.values()))
+    scaling = dict(before) | {"targetReplicas": replicas, "podsScaled": runs}
+    if before.get("targetReplicas") != replicas:
+        scaling |= {"lastScalingTime": now, "lastUpdated": now, "isFaultyPodScaleDown": False}
+    if restarted:
+        scaling |= {"lastRestartTime": now, "lastUpdated": now}
+    if runs and len(desired) == observed.job.sizes[-1]:
+        scaling["consecutiveScalingFailures"] = 0
+    steps = [claim.name for claim in observed.job.claims[1:] if claim.name in observed.workloads]
+    workload = {"kind": "Workload", "name": steps[-1], "namespace": observed.job.namespace} if steps else None
+    return {"elasticScalingStatus": scaling, "elasticWorkloadRef": workload}
+
+
+def _drop_step(observed: Observed, claims: Sequence[Claim], decision: Decision) -> None:
+    """Go on with fewer pods where one did not come back for too long."""
+    claim = dropped_step(observed, claims, decision.size) if observed.job.queue else None
+    if isinstance(claim, datetime):
+        decision.by(claim)
+    elif claim:
+        decision.deleted_workloads.append(claim.name)
+        scaling = decision.status["elasticScalingStatus"]
+        failures = scaling.get("consecutiveScalingFailures", 0) + 1
+        scaling |= {"isFaultyPodScaleDown": True, "consecutiveScalingFailures": failures}
+        scaling |= {"lastScalingTime": written(observed.now), "lastUpdated": written(observed.now)}
+
+
+def _keep_workloads(observed: Observed, claims: Sequence[Claim], decision: Decision) -> None:
+    """Ask for quota, say whether pods are ready, and give back what Kueue wants back."""
+    job = observed.job
+    base, *steps = job.claims
+    if job.policy.get("suspend"):
+        # Their quota is held until the pods are gone.
+        decision.deleted_workloads += [] if observed.pods else list(observed.workloads)
+        return
+    if base.name not in observed.workloads:
+        decision.workloads.append(base)
+    if not claims:
+        decision.deleted_workloads += [step.name for step in steps if step.name in observed.workloads]
+    else:
+        runs = decision.status["conditions"][-1]["type"] == "Running"
+        claim = next_claim(observed, is_running=runs)
+        if isinstance(claim, datetime):
+            decision.by(claim)
+        elif claim:
+            decision.workloads.append(claim)
+    for claim in job.claims:
+        if claim.name in observed.workloads and claim.name not in decision.deleted_workloads:
+            _keep_conditions(observed, claim, decision)
+
+
+def _keep_conditions(observed: Observed, claim: Claim, decision: Decision) -> None:
+    """The conditions of one Workload, where they are others now."""
+    item, pods = observed.workloads[claim.name], observed.pods
+    if is_evicted(item) and not observed.has_pods(claim):
+        decision.conditions[claim.name] = returned(item, observed.now)
+        decision.returned.add(claim.name)
+        return
+    there = [pods[slot.name] for slot in claim.slots if slot.name in pods]
+    ready = bool(admitted_since(item)) and len(there) == len(claim.slots) and all(map(is_ready, there))
+    before = (item.get("status") or {}).get("conditions") or []
+    after = with_readiness(item, ready=ready, now=observed.now)
+    known = {entry["type"]: (entry["status"], entry["reason"]) for entry in before}
+    new = {entry["type"]: (entry["status"], entry["reason"]) for entry in after}
+    if known != new and (admitted_since(item) or known.get("PodsReady", ("",))[0] == "True"):
+        decision.conditions[claim.name] = after
+
+
+def _end(observed: Observed) -> Decision:
+    """Clean up after a job that has ended: its pods, its quota, and in the end the job."""
+    job, now = observed.job, observed.now
+    completed = job.condition("Completed")
+    message = (completed or job.condition("Failed") or {})["message"]
+    decision = Decision({})
+    policy = job.policy.get("cleanPodPolicy", "All")
+    ended = [name for name, item in observed.pods.items() if has_ended(item)]
+    removed = {"All": list(observed.pods), "OnlyComplete": ended}.get(policy, [])
+    decision.deleted_pods = [name for name in removed if not is_going(observed.pods[name])]
+    for name, item in observed.workloads.items():
+        if not holding(item.get("status") or {}, "Finished"):
+            decision.conditions[name] = finished(item, succeeded=bool(completed), message=message, now=now)
+    seconds = job.policy.get("ttlSecondsAfterFinished", 0)
+    if seconds >= 0:
+        gone = instant(job.status["completionTime"]) + timedelta(seconds=seconds)
+        decision.job_goes = now >= gone
+        decision.by(gone)
+    return decision
