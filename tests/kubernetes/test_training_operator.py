@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from api_server import ApiServer, Object, until
-from job_environment import HyperPodPytorchJobStatus
+from job_environment import aws_model
 from needs import needs
 from podwright.config.settings.platform import TRAINING_OPERATOR
 from podwright.sandbox.control_plane.cache import Cache, State
@@ -19,6 +19,7 @@ CACHE = Cache.of_user()
 INSTALLED = all(CACHE.state(part) is State.INSTALLED for part in pins().parts)
 pytestmark = needs(INSTALLED, "the control plane: `podwright sandbox kubernetes install`")
 
+MODEL = "sagemaker/hyperpod/training/config/hyperpod_pytorch_job_unified_config.py"
 NODES, CPUS, TEAM = 8, 8, "team"
 KUEUE = "kueue.x-k8s.io/v1beta2"
 PATIENT = {"evalPeriodSeconds": 3600}
@@ -156,7 +157,8 @@ def test_a_job_has_its_pods_and_completes(server: ApiServer) -> None:
     # cleanPodPolicy is All by default.
     until(lambda: not pods(server, running=False))
     until(lambda: [entry.get("Finished") for entry in conditions(server).values()] == ["True"])
-    HyperPodPytorchJobStatus.model_validate(server.read(item)["status"], by_name=True)
+    # As `hyp` reads it.
+    aws_model(MODEL, "HyperPodPytorchJobStatus").model_validate(server.read(item)["status"], by_name=True)
 
 
 def test_a_finished_job_goes_after_its_time(server: ApiServer) -> None:
@@ -241,7 +243,8 @@ def test_an_elastic_job_grows_gives_back_whole_steps_and_grows_again(server: Api
     assert sorted(entry["Admitted"] for entry in conditions(server).values()) == ["False", *["True"] * 4]
     server.delete(other)
     until(lambda: of_job(server, item) == 8 and state(server, item) == "Running")
-    HyperPodPytorchJobStatus.model_validate(server.read(item)["status"], by_name=True)
+    # As `hyp` reads it.
+    aws_model(MODEL, "HyperPodPytorchJobStatus").model_validate(server.read(item)["status"], by_name=True)
 
 
 def test_an_elastic_job_is_suspended_by_what_needs_its_smallest_size(server: ApiServer) -> None:
