@@ -12,8 +12,8 @@ from pathlib import Path
 import kopf
 
 from ..control_plane.operators import TIME_SCALE
-from .handlers import Worklist, registry
 from .reconciler import Reconciler
+from .watches import Worklist, registry
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from .restarts import Restarts, restarts
 from .sizes import Observed, dropped_step, granted, next_claim, size_of
 from .status import State, conditions
 from .workloads import admitted_at as admitted_since
-from .workloads import finished, is_evicted, returned, with_readiness
+from .workloads import condition, finished, is_evicted, readiness, returned
 
 _DEADLINES: Final = {"Starting": "startupDeadlineSeconds", "Faulted": "faultDeadlineSeconds"}
 
@@ -39,9 +39,9 @@ class Decision:
     workloads: list[Claim] = field(default_factory=list)
     deleted_workloads: list[str] = field(default_factory=list)
     conditions: dict[str, list[Manifest]] = field(default_factory=dict)
-    """New conditions of Workloads."""
-    returned: set[str] = field(default_factory=set)
-    """Those of them that hold no quota any more."""
+    """The operator's own conditions of Workloads."""
+    returned: dict[str, list[Manifest]] = field(default_factory=dict)
+    """All conditions of Workloads that hold no quota any more."""
     job_goes: bool = False
     again: datetime | None = None
     """When to decide again, whatever happens."""
@@ -116,24 +116,24 @@ def _lost(job: Job, desired: Mapping[str, NewPod], pods: Mapping[str, Manifest])
     """The pods that are gone or failed since the job's status was written."""
     known = {item["name"]: item["uid"] for item in job.status.get("jobPods") or () if item["name"] in desired}
     actual = {name: item["metadata"]["uid"] for name, item in pods.items()}
-    gone = [name for name, uid in known.items() if actual.get(name) != uid]
+    removed = [name for name, uid in known.items() if actual.get(name) != uid]
     failed = [name for name in desired if name in pods and phase(pods[name]) == "Failed" and not is_going(pods[name])]
-    return [*gone, *(name for name in failed if name not in gone)]
+    return [*removed, *(name for name in failed if name not in removed)]
 
 
 def _state(observed: Observed, desired: Mapping[str, NewPod], lost: Sequence[str], counts: Restarts) -> State:
     """How far a job that may run is."""
     pods = [observed.pods[name] for name in desired if name in observed.pods]
-    there = len(pods) == len(desired)
+    has_all = len(pods) == len(desired)
     if counts.failure:
         return State("Failed", "RestartLimit", counts.failure)
     if overdue := _overdue(observed):
         return State("Failed", "DeadlineExceeded", f"longer than {overdue}")
     if lost:
         return State("Faulted", "PodsLost", f"lost {', '.join(sorted(lost))}")
-    if there and all(phase(item) == "Succeeded" for item in pods):
+    if has_all and all(phase(item) == "Succeeded" for item in pods):
         return State("Completed", "Completed", "all pods succeeded")
-    if there and all(map(is_ready, pods)):
+    if has_all and all(map(is_ready, pods)):
         return State("Running", "Running", f"{len(pods)} pods run")
     if faulted := observed.job.condition("Faulted"):
         return State("Faulted", faulted["reason"], faulted["message"])
@@ -248,17 +248,15 @@ def _keep_conditions(observed: Observed, claim: Claim, decision: Decision) -> No
     """The conditions of one Workload, where they are others now."""
     item, pods = observed.workloads[claim.name], observed.pods
     if is_evicted(item) and not observed.has_pods(claim):
-        decision.conditions[claim.name] = returned(item, observed.now)
-        decision.returned.add(claim.name)
+        decision.returned[claim.name] = returned(item, observed.now)
         return
-    there = [pods[slot.name] for slot in claim.slots if slot.name in pods]
-    ready = bool(admitted_since(item)) and len(there) == len(claim.slots) and all(map(is_ready, there))
-    before = (item.get("status") or {}).get("conditions") or []
-    after = with_readiness(item, ready=ready, now=observed.now)
-    known = {entry["type"]: (entry["status"], entry["reason"]) for entry in before}
-    new = {entry["type"]: (entry["status"], entry["reason"]) for entry in after}
-    if known != new and (admitted_since(item) or known.get("PodsReady", ("",))[0] == "True"):
-        decision.conditions[claim.name] = after
+    existing = [pods[slot.name] for slot in claim.slots if slot.name in pods]
+    ready = bool(admitted_since(item)) and len(existing) == len(claim.slots) and all(map(is_ready, existing))
+    before, after = condition(item, "PodsReady"), readiness(item, ready=ready, now=observed.now)
+    # One that was never admitted says nothing of pods.
+    relevant = admitted_since(item) or (before and before["status"] == "True")
+    if relevant and not (before and (before["status"], before["reason"]) == (after["status"], after["reason"])):
+        decision.conditions[claim.name] = [after]
 
 
 def _end(observed: Observed) -> Decision:
@@ -276,7 +274,7 @@ def _end(observed: Observed) -> Decision:
             decision.conditions[name] = finished(item, succeeded=bool(completed), message=message, now=now)
     seconds = job.policy.get("ttlSecondsAfterFinished", 0)
     if seconds >= 0:
-        gone = instant(job.status["completionTime"]) + timedelta(seconds=seconds)
-        decision.job_goes = now >= gone
-        decision.by(gone)
+        end = instant(job.status["completionTime"]) + timedelta(seconds=seconds)
+        decision.job_goes = now >= end
+        decision.by(end)
     return decision

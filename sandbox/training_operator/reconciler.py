@@ -21,6 +21,7 @@ _PRIORITIES: Final = {
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
 }
 _MERGE: Final = "merge-patch+json"
+_APPLY: Final = "apply-patch+yaml"
 _NOT_THERE, _CONFLICT = 404, 409
 _MANAGER: Final = "podwright-training-operator"
 _SOON: Final = 0.5
@@ -84,12 +85,7 @@ class Reconciler:
             if error.code == _NOT_THERE:
                 return {}
             raise
-        owners = {item["metadata"]["name"]: item["metadata"].get("ownerReferences") or () for item in items}
-        return {
-            item["metadata"]["name"]: item
-            for item in items
-            if any(owner["uid"] == job.uid for owner in owners[item["metadata"]["name"]])
-        }
+        return {item["metadata"]["name"]: item for item in items if _is_of(item, job)}
 
     def _write(self, observed: Observed, decision: Decision) -> None:
         """Write a decision: the job's status first, so that a restart is counted once."""
@@ -130,15 +126,21 @@ class Reconciler:
         return Placement(labels, tolerations, "topologyAssignment" in assignment)
 
     def _write_workloads(self, observed: Observed, decision: Decision) -> None:
+        """Make and delete Workloads, and write what is the operator's to say of them."""
         job = observed.job
         path = f"{_KUEUE}/namespaces/{job.namespace}/workloads"
         for name in decision.deleted_workloads:
             self._delete(f"{path}/{name}", propagationPolicy="Background")
         for name, conditions in decision.conditions.items():
-            # Conditions are one list, which Kueue writes, too: only on what was read.
+            metadata = {key: observed.workloads[name]["metadata"][key] for key in ("name", "namespace", "uid")}
+            body = {"apiVersion": API_VERSION, "kind": "Workload", "metadata": metadata}
+            body["status"] = {"conditions": conditions}
+            query = {"fieldManager": _MANAGER, "force": "true"}
+            self._api.request("PATCH", f"{path}/{name}/status", body, _APPLY, **query)
+        for name, conditions in decision.returned.items():
+            # All conditions, Kueue's among them, and its admission: only on what was read.
             version = {"resourceVersion": observed.workloads[name]["metadata"]["resourceVersion"]}
-            status = {"conditions": conditions} | ({"admission": None} if name in decision.returned else {})
-            body = {"metadata": version, "status": status}
+            body = {"metadata": version, "status": {"conditions": conditions, "admission": None}}
             self._api.request("PATCH", f"{path}/{name}/status", body, _MERGE, fieldManager=_MANAGER)
         for claim in decision.workloads:
             topologies = bool(self._api.request("GET", f"{_KUEUE}/topologies", limit="1")["items"])
@@ -162,3 +164,8 @@ class Reconciler:
         except ApiError as error:
             if error.code != _NOT_THERE:
                 raise
+
+
+def _is_of(item: Manifest, job: Job) -> bool:
+    owners = item["metadata"].get("ownerReferences") or ()
+    return any(owner["uid"] == job.uid for owner in owners)

@@ -17,7 +17,7 @@ class Restarts:
     is_full: bool = False
     """All pods are made again, not the lost ones alone."""
     failure: str = ""
-    """Why the job is given up; empty where it goes on."""
+    """Why the job is given up; empty where it continues."""
 
 
 def restarts(job: Job, lost: Collection[str], now: datetime) -> Restarts:

@@ -1,8 +1,8 @@
 """How many pods a job has now: what it was granted, when it grows, and what it gives up after a fault.
 
 `scalingTimeoutInSeconds` is how long more capacity has to stay before a job grows, `faultyScaleDownTimeoutInSeconds`
-how long a lost pod may take to come back before the job goes on with fewer. Source: SageMaker Developer Guide, elastic
-training, 2026-11. What it does not say is podwright's reading: an attempt to grow that failed doubles the wait.
+how long a lost pod may take to come back before the job continues with fewer. Source: SageMaker Developer Guide,
+elastic training, 2026-11. What it does not say is podwright's reading: a growth that failed doubles the wait.
 """
 
 from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from .jobs import QUEUE_LABEL, Claim, Job, Manifest, holding, instant, written
 from .pods import owner, pod_set
@@ -105,49 +105,49 @@ def is_evicted(item: Manifest) -> bool:
     return holding(status, "Evicted") is not None and holding(status, "QuotaReserved") is not None
 
 
-def with_readiness(item: Manifest, *, ready: bool, now: datetime) -> list[Manifest]:
-    """The conditions of a Workload that say whether its pods are ready."""
-    known = {entry["type"]: entry for entry in (item.get("status") or {}).get("conditions") or ()}
-    before = known.get("PodsReady")
-    recovers = bool(before) and before["reason"] in ("WaitForRecovery", "Recovered")
+def condition(item: Manifest, kind: str) -> Manifest | None:
+    """A condition of a Workload, whether it holds or not; None without one."""
+    conditions = (item.get("status") or {}).get("conditions") or ()
+    return next((entry for entry in conditions if entry["type"] == kind), None)
+
+
+def readiness(item: Manifest, *, ready: bool, now: datetime) -> Manifest:
+    """The condition of a Workload that says whether its pods are ready."""
+    before = condition(item, "PodsReady")
+    recovers = before is not None and before["reason"] in ("WaitForRecovery", "Recovered")
     if ready:
         reason, message = "Started", "All pods reached readiness and the workload is running"
-        return _with(item, _condition(item, "PodsReady", "True", "Recovered" if recovers else reason, message, now))
-    lost = before and (before["status"] == "True" or recovers) and admitted_at(item)
+        return _changed(item, "PodsReady", "True", "Recovered" if recovers else reason, message, now)
+    lost = admitted_at(item) and before and (before["status"] == "True" or recovers)
     reason = "WaitForRecovery" if lost else "WaitForStart"
     message = "At least one pod is lost" if lost else "Not all pods are ready or succeeded"
-    return _with(item, _condition(item, "PodsReady", "False", reason, message, now))
+    return _changed(item, "PodsReady", "False", reason, message, now)
 
 
 def finished(item: Manifest, *, succeeded: bool, message: str, now: datetime) -> list[Manifest]:
-    """The conditions of a Workload whose job has ended."""
-    reason = "Succeeded" if succeeded else "Failed"
-    return _with(item, _condition(item, "Finished", "True", reason, message, now))
+    """The operator's conditions of a Workload whose job has ended."""
+    end = _changed(item, "Finished", "True", "Succeeded" if succeeded else "Failed", message, now)
+    ready = condition(item, "PodsReady")
+    return [ready, end] if ready else [end]
 
 
 def returned(item: Manifest, now: datetime) -> list[Manifest]:
-    """The conditions of a Workload that was evicted, and whose pods are gone: it holds no quota, and waits again."""
-    evicted = holding(item["status"], "Evicted") or {}
+    """All conditions of a Workload that was evicted, and whose pods have ended: it holds no quota, and waits again."""
+    evicted = condition(item, "Evicted") or {}
     reason, message = evicted["reason"], evicted["message"]
     again = "True" if reason in ("Preempted", "NodeFailures") else "False"
-    return _with(
-        item,
-        _condition(item, "QuotaReserved", "False", "Pending", message, now),
-        _condition(item, "Admitted", "False", "NoReservation", "The workload has no reservation", now),
-        _condition(item, "Requeued", again, reason, message, now),
-    )
+    changed = [
+        _changed(item, "QuotaReserved", "False", "Pending", message, now),
+        _changed(item, "Admitted", "False", "NoReservation", "The workload has no reservation", now),
+        _changed(item, "Requeued", again, reason, message, now),
+    ]
+    types = {entry["type"] for entry in changed}
+    return [*(entry for entry in item["status"]["conditions"] if entry["type"] not in types), *changed]
 
 
-def _condition(item: Manifest, kind: str, status: str, reason: str, message: str, now: datetime) -> Manifest:
-    condition = {"type": kind, "status": status, "reason": reason, "message": message}
-    return condition | {"lastTransitionTime": written(now), "observedGeneration": item["metadata"]["generation"]}
-
-
-def _with(item: Manifest, *changed: Manifest) -> list[Manifest]:
-    """All conditions of a Workload with some changed; the time stays where the status does."""
-    conditions: dict[str, Any] = {entry["type"]: entry for entry in (item.get("status") or {}).get("conditions") or ()}
-    for entry in changed:
-        before = conditions.get(entry["type"])
-        kept = before["lastTransitionTime"] if before and before["status"] == entry["status"] else None
-        conditions[entry["type"]] = entry | ({"lastTransitionTime": kept} if kept else {})
-    return list(conditions.values())
+def _changed(item: Manifest, kind: str, status: str, reason: str, message: str, now: datetime) -> Manifest:
+    """A condition as it is now; its time stays where its status does."""
+    before = condition(item, kind)
+    since = before["lastTransitionTime"] if before and before["status"] == status else written(now)
+    stated = {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
+    return stated | {"observedGeneration": item["metadata"]["generation"]}

@@ -226,7 +226,9 @@ def serving(count: int) -> Object:
     """Other work of a priority above all."""
     pod = template("serving")["spec"] | {"restartPolicy": "Never"}
     spec = {"parallelism": count, "completions": count, "suspend": True, "template": {"spec": pod}}
-    return of_kind("batch/v1", "Job", "serves", TEAM, metadata={"labels": {"kueue.x-k8s.io/queue-name": TEAM}}, spec=spec)
+    return of_kind(
+        "batch/v1", "Job", "serves", TEAM, metadata={"labels": {"kueue.x-k8s.io/queue-name": TEAM}}, spec=spec
+    )
 
 
 def of_job(server: ApiServer, item: Object) -> int:
