@@ -90,7 +90,7 @@ def _run(observed: Observed, claims: Sequence[Claim]) -> Decision:
     desired = _allotted(claims, size.pods)
     lost = _lost(job, desired, pods)
     counts = restarts(job, lost, observed.now)
-    state = _state(observed, desired, lost, counts)
+    state = _within_deadlines(observed, _state(observed, desired, lost, counts))
     decision = Decision({}, size=size.pods)
     decision.by(size.grows_at)
     decision.status = _status(observed, desired, lost, counts, state)
@@ -101,8 +101,10 @@ def _run(observed: Observed, claims: Sequence[Claim]) -> Decision:
     again = list(pods) if counts.is_full else failed
     decision.deleted_pods += [name for name in again if name not in decision.deleted_pods and not is_going(pods[name])]
     decision.pods = [new for name, new in desired.items() if name not in pods]
-    _drop_step(observed, claims, decision)
-    _watch_deadlines(observed, decision)
+    if state.name == "Faulted":
+        _drop_step(observed, claims, decision)
+    for time in _deadlines(observed, state).values():
+        decision.by(time)
     return decision
 
 
@@ -127,8 +129,6 @@ def _state(observed: Observed, desired: Mapping[str, NewPod], lost: Sequence[str
     has_all = len(pods) == len(desired)
     if counts.failure:
         return State("Failed", "RestartLimit", counts.failure)
-    if overdue := _overdue(observed):
-        return State("Failed", "DeadlineExceeded", f"longer than {overdue}")
     if lost:
         return State("Faulted", "PodsLost", f"lost {', '.join(sorted(lost))}")
     if has_all and all(phase(item) == "Succeeded" for item in pods):
@@ -140,24 +140,27 @@ def _state(observed: Observed, desired: Mapping[str, NewPod], lost: Sequence[str
     return State("Starting", "Starting", f"{sum(map(is_ready, pods))} of {len(desired)} pods run")
 
 
-def _overdue(observed: Observed) -> str:
-    """The deadline of its own that a job has passed; empty without one."""
-    return next((name for name, time in _deadlines(observed).items() if observed.now >= time), "")
+def _within_deadlines(observed: Observed, state: State) -> State:
+    """A state, or that the job has failed because it has gone on for too long."""
+    passed = [name for name, time in _deadlines(observed, state).items() if observed.now >= time]
+    if not passed or state.name in ("Completed", "Failed"):
+        return state
+    return State("Failed", "DeadlineExceeded", f"longer than {passed[0]}")
 
 
-def _deadlines(observed: Observed) -> dict[str, datetime]:
-    job, times = observed.job, dict[str, datetime]()
-    if (seconds := job.policy.get("activeDeadlineSeconds")) and (started := job.status.get("startTime")):
-        times["activeDeadlineSeconds"] = instant(started) + timedelta(seconds=seconds)
-    for state, name in _DEADLINES.items():
-        if (seconds := job.policy.get(name)) and (condition := job.condition(state)):
-            times[name] = instant(condition["lastTransitionTime"]) + timedelta(seconds=seconds)
-    return times
-
-
-def _watch_deadlines(observed: Observed, decision: Decision) -> None:
-    for time in _deadlines(observed).values():
-        decision.by(time)
+def _deadlines(observed: Observed, state: State) -> dict[str, datetime]:
+    """When a job in a state fails, by the fields that say so."""
+    job = observed.job
+    current = job.condition(state.name)
+    since = {
+        "activeDeadlineSeconds": job.status.get("startTime"),
+        _DEADLINES.get(state.name, ""): current["lastTransitionTime"] if current else None,
+    }
+    return {
+        name: instant(start) + timedelta(seconds=job.policy[name])
+        for name, start in since.items()
+        if start and job.policy.get(name)
+    }
 
 
 def _status(
