@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from .jobs import Claim, Job, Manifest, Slot, holding, instant, written
+from .log_rules import hanging_at
 from .pods import has_ended, is_going, is_ready, phase, reference
 from .restarts import Restarts, restarts
 from .sizes import Observed, dropped_step, granted, next_claim, size_of
@@ -88,7 +89,9 @@ def _run(observed: Observed, claims: Sequence[Claim]) -> Decision:
     job, pods = observed.job, observed.pods
     size = size_of(observed, claims)
     desired = _allotted(claims, size.pods)
-    lost = _lost(job, desired, pods)
+    hanging = {name: time for name in desired if name in pods and (time := hanging_at(job, pods[name]))}
+    hung = [name for name, time in hanging.items() if observed.now >= time and not is_going(pods[name])]
+    lost = [*_lost(job, desired, pods), *hung]
     counts = restarts(job, lost, observed.now)
     state = _within_deadlines(observed, _state(observed, desired, lost, counts))
     decision = Decision({}, size=size.pods)
@@ -98,12 +101,12 @@ def _run(observed: Observed, claims: Sequence[Claim]) -> Decision:
         return decision
     _stop(observed, [name for name in pods if name not in desired], decision)
     failed = [name for name in desired if name in pods and phase(pods[name]) == "Failed"]
-    again = list(pods) if counts.is_full else failed
+    again = list(pods) if counts.is_full else [*failed, *hung]
     decision.deleted_pods += [name for name in again if name not in decision.deleted_pods and not is_going(pods[name])]
     decision.pods = [new for name, new in desired.items() if name not in pods]
     if state.name == "Faulted":
         _drop_step(observed, claims, decision)
-    for time in _deadlines(observed, state).values():
+    for time in (*_deadlines(observed, state).values(), *hanging.values()):
         decision.by(time)
     return decision
 
@@ -173,11 +176,7 @@ def _status(
         "startTime": job.status.get("startTime") or written(now),
         "restartCount": counts.total,
         "restartStatus": counts.status,
-        "jobPods": [
-            reference(pods[name])
-            for name in desired
-            if name in pods and phase(pods[name]) != "Failed" and not counts.is_full
-        ],
+        "jobPods": [] if counts.is_full else [reference(item) for item in _recorded(observed, desired, lost)],
         "masterAddr": next((pods[name].get("status", {}).get("podIP") for name in desired if name in pods), None),
     }
     if state.name in ("Completed", "Failed"):
@@ -192,6 +191,14 @@ def _status(
     if job.elastic:
         status |= _scaling(observed, desired, restarted=bool(lost), runs=state.name == "Running")
     return status
+
+
+def _recorded(observed: Observed, desired: Mapping[str, NewPod], lost: Sequence[str]) -> list[Manifest]:
+    """The pods whose loss is still to be counted: not those that the operator itself has begun to delete."""
+    known = {item["uid"] for item in observed.job.status.get("jobPods") or ()}
+    pods = [observed.pods[name] for name in desired if name in observed.pods and name not in lost]
+    running = [item for item in pods if phase(item) != "Failed"]
+    return [item for item in running if not is_going(item) or item["metadata"]["uid"] in known]
 
 
 def _scaling(observed: Observed, desired: Mapping[str, NewPod], *, restarted: bool, runs: bool) -> Manifest:

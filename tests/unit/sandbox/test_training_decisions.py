@@ -181,6 +181,20 @@ def test_restarts_are_counted_once_and_become_full_and_then_too_many() -> None:
     assert cluster.manifest["status"]["latestFaultyPodInstanceList"]["faultyPodList"] == ["job-pods-1"]
 
 
+def test_a_pod_that_takes_its_time_to_end_is_counted_once() -> None:
+    cluster = Cluster(part("pods", 1))
+    cluster.settle()
+    cluster.run("Failed")
+    failed = cluster.pods["job-pods-0"]
+    for going in (False, True, True):
+        failed["metadata"] |= {"deletionTimestamp": written(START)} if going else {}
+        cluster.decide()
+        cluster.pods["job-pods-0"] = failed
+    del cluster.pods["job-pods-0"]
+    cluster.settle()
+    assert (cluster.state, cluster.manifest["status"]["restartCount"]) == ("Running", 1)
+
+
 def test_another_window_counts_anew() -> None:
     policy = {"evalPeriodSeconds": 100, "numRestartBeforeFullJobRestart": 0, "maxFullJobRestarts": 1}
     cluster = Cluster(part("pods", 1), restartPolicy=policy)
@@ -209,6 +223,30 @@ def test_deadlines(field: str, ready: bool) -> None:
     assert cluster.decide(10).again == START + timedelta(seconds=31)
     cluster.decide(30)
     assert cluster.state == "Failed"
+
+
+@pytest.mark.parametrize(
+    ("rule", "since", "seconds"),
+    [
+        ({"expectedRecurringFrequencyInSeconds": 300}, 20, 320),
+        ({"expectedStartCutOffInSeconds": 120}, 0, 120),
+        ({"expectedStartCutOffInSeconds": 120}, 20, None),
+        ({"metricThreshold": 3, "operator": "gt"}, 20, None),
+    ],
+)
+def test_a_pod_that_hangs_is_made_again_when_a_rule_finds_it(rule: Manifest, since: int, seconds: int | None) -> None:
+    cluster = Cluster(part("pods", 2), logMonitoringConfiguration=[{"name": "rule", "logPattern": "step", **rule}])
+    cluster.settle(0)
+    pod = cluster.pods["job-pods-1"]
+    pod["status"]["startTime"] = written(START)
+    pod["metadata"]["annotations"] = {"podwright/hangs-since": written(START + timedelta(seconds=since))}
+    due = START + timedelta(seconds=seconds) if seconds else None
+    assert cluster.decide(1).again == due
+    decision = cluster.decide(400)
+    assert decision.deleted_pods == (["job-pods-1"] if seconds else [])
+    assert cluster.state == ("Faulted" if seconds else "Running")
+    cluster.settle()
+    assert (cluster.state, cluster.manifest["status"]["restartCount"]) == ("Running", int(bool(seconds)))
 
 
 def test_an_elastic_job_asks_for_a_step_after_the_other_and_grows_once_they_have_stayed(elastic: Cluster) -> None:
