@@ -119,7 +119,9 @@ class ControlPlane:
         """Let an operator's services lead to its new ports."""
         objects = on_loopback(release(self._parts[item.name], {}), item.services)
         served = {"Service", "APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
-        apply(self.kubeconfig, [entry for entry in objects if entry["kind"] in served or _is_converted(entry)])
+        # kubectl refuses to apply nothing, which one without a service has.
+        if moved := [entry for entry in objects if entry["kind"] in served or _is_converted(entry)]:
+            apply(self.kubeconfig, moved)
 
     @property
     def operators(self) -> list[Name]:

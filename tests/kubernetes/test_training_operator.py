@@ -1,5 +1,7 @@
 """The stand-in for HyperPod's training operator on a real API server, with Kueue beside it."""
 
+import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -270,3 +272,21 @@ def test_an_elastic_job_goes_on_with_fewer_after_a_fault(server: ApiServer) -> N
     finally:
         server.create(node(name))
     until(lambda: of_job(server, item) == 8 and state(server, item) == "Running")
+
+
+def test_an_operator_that_ended_starts_again(plane: ControlPlane, server: ApiServer) -> None:
+    (process,) = (item for item in plane.running if item.name == "hyperpod-training-operator")
+    os.kill(process.pid, signal.SIGKILL)
+    assert until(plane.restart_ended) == ["hyperpod-training-operator"]
+    run(server, job("later", part("pods", 1)), 1)
+
+
+# The last one.
+def test_an_operator_goes_and_its_jobs_stay(plane: ControlPlane, server: ApiServer) -> None:
+    item = job("stays", part("pods", 1))
+    run(server, item, 1)
+    plane.uninstall("hyperpod-training-operator")
+    assert "hyperpod-training-operator" not in [process.name for process in plane.running]
+    lose(server, "stays-pods-0")
+    assert state(server, item) == "Running"
+    assert not pods(server)
