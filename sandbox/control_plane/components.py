@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..kubernetes.certificates import Authority
-from .operators import Operator, settings_of
+from .operators import TIME_SCALE, Operator, settings_of
 from .processes import Component, Ports
 from .webhooks import mount_secret
 
@@ -24,6 +24,8 @@ class Components:
     folder: Path
     parts: Mapping[str, Path]
     ports: Ports
+    time_scale: float = 1.0
+    """What podwright's own operators multiply their waits by."""
 
     @property
     def _keys(self) -> Path:
@@ -155,10 +157,11 @@ class Components:
         certificates = operator.certificates(folder)
 
         def mount() -> bool:
-            return mount_secret(admin, operator.namespace, operator.secret, certificates)
+            return not operator.secret or mount_secret(admin, operator.namespace, operator.secret, certificates)
 
         ready = f"http://127.0.0.1:{operator.health}/readyz"
-        return Component(operator.name, command, ready, {"TMPDIR": str(folder)}, mount)
+        variables = {"TMPDIR": str(folder), TIME_SCALE: str(self.time_scale)}
+        return Component(operator.name, command, ready, variables, mount)
 
     def is_configured(self, operator: Operator) -> bool:
         """Whether an operator was started with the configuration that the cluster has now."""

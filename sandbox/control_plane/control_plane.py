@@ -11,7 +11,7 @@ from ..kubernetes.certificates import Authority
 from .cache import Cache, State
 from .components import Components
 from .kubectl import apply, delete, read_objects
-from .operators import Name, Operator, is_settings, operator, release
+from .operators import OWN, Name, Operator, is_settings, operator, release
 from .pins import Pins
 from .processes import Ports, Processes, Running
 from .webhooks import Manifest, on_loopback
@@ -23,7 +23,7 @@ _PORTS: Final = "ports.json"
 class ControlPlane:
     """The upstream programs of a Kubernetes control plane, whose data, keys and logs lie in one folder."""
 
-    def __init__(self, folder: Path, pins: Pins, cache: Cache) -> None:
+    def __init__(self, folder: Path, pins: Pins, cache: Cache, time_scale: float = 1.0) -> None:
         """Raises CommandError where a part of the control plane is not installed."""
         absent = [part.name for part in pins.parts if cache.state(part) is not State.INSTALLED]
         if absent:
@@ -31,7 +31,8 @@ class ControlPlane:
                 f"the control plane lacks {', '.join(absent)}", "install it by `podwright sandbox kubernetes install`"
             )
         self._folder = folder.resolve()
-        self._parts = {part.name: cache.folder(part) for part in pins.parts}
+        self._parts = {part.name: cache.folder(part) for part in pins.parts} | OWN
+        self._time_scale = time_scale
         self._processes = Processes(self._folder / "processes")
         self._components: Components | None = None
         self._lock = threading.RLock()
@@ -79,7 +80,7 @@ class ControlPlane:
         former = Ports.read(self._folder / _PORTS)
         # The same ones, where they are free: kubeconfigs of users and services of operators name them.
         ports = former if former and port in (0, former.api) and former.are_free() else Ports.free(port)
-        components = self._components = Components(self._folder, self._parts, ports)
+        components = self._components = Components(self._folder, self._parts, ports, self._time_scale)
         try:
             self._start(components, options, moved=ports != former)
             ports.write(self._folder / _PORTS)
@@ -118,7 +119,9 @@ class ControlPlane:
         """Let an operator's services lead to its new ports."""
         objects = on_loopback(release(self._parts[item.name], {}), item.services)
         served = {"Service", "APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
-        apply(self.kubeconfig, [entry for entry in objects if entry["kind"] in served or _is_converted(entry)])
+        # kubectl refuses to apply nothing, which one without a service has.
+        if moved := [entry for entry in objects if entry["kind"] in served or _is_converted(entry)]:
+            apply(self.kubeconfig, moved)
 
     @property
     def operators(self) -> list[Name]:

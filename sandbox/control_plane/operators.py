@@ -5,6 +5,7 @@ upstream's RBAC holds for it.
 """
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +17,13 @@ from .kubectl import find, read_objects
 from .processes import Ports
 from .webhooks import Manifest
 
-Name = Literal["kueue", "training-operator"]
-NAMES: Final[tuple[Name, ...]] = ("kueue", "training-operator")
+Name = Literal["kueue", "training-operator", "hyperpod-training-operator"]
+NAMES: Final[tuple[Name, ...]] = ("kueue", "training-operator", "hyperpod-training-operator")
+OWN: Final = {"hyperpod-training-operator": Path(__file__).parents[1] / "training_operator"}
+"""Folders of operators that are podwright's own, where upstream's is closed."""
 _KUEUE_SETTINGS: Final = "controller_manager_config.yaml"
+TIME_SCALE: Final = "PODWRIGHT_TIME_SCALE"
+"""The variable by which podwright's own operators know what to multiply their waits by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,7 @@ class Operator:
     account: str
     """Its service account."""
     secret: str
-    """The Secret that it writes the certificates of its webhooks to."""
+    """The Secret that it writes the certificates of its webhooks to; empty for one without webhooks."""
     services: Mapping[str, int]
     """The ports that it serves, by the names of its services."""
     health: int
@@ -48,6 +53,8 @@ class Operator:
             file.write_text(self.configuration(folder, settings), encoding="utf-8")
             # It takes the kubeconfig from a flag that the visibility server passes on.
             return [f"--config={file}", f"--kubeconfig={kubeconfig}"]
+        if self.name == "hyperpod-training-operator":
+            return ["-P", "-m", "podwright.sandbox.training_operator", str(kubeconfig), str(self.health)]
         return [
             f"--kubeconfig={kubeconfig}",
             f"--health-probe-bind-address=127.0.0.1:{self.health}",
@@ -96,6 +103,9 @@ def operator(name: Name, ports: Ports) -> Operator:
             services,
             ports.kueue_health,
         )
+    if name == "hyperpod-training-operator":
+        account, health = "podwright-training-operator", ports.hyperpod_training_operator_health
+        return Operator(name, sys.executable, "aws-hyperpod", account, "", {}, health)
     return Operator(
         name,
         "training-operator.v1",

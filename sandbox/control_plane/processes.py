@@ -54,6 +54,7 @@ class Ports:
     kueue_visibility: int
     training_operator_health: int
     training_operator_webhooks: int
+    hyperpod_training_operator_health: int
 
     @classmethod
     def free(cls, api: int = 0) -> "Ports":

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from ...config.errors import CommandError
 from ...config.settings.governance.task_governance import ADDON
+from ...config.settings.platform import TRAINING_OPERATOR
 from ..control_plane.cache import Cache
 from ..control_plane.control_plane import ControlPlane
 from ..control_plane.operators import Name
@@ -25,6 +26,7 @@ _OPERATORS: Final[dict[str, Name]] = {
     "kueue": "kueue",
     # Of HyperPod's chart, which has both training operator and MPI operator.
     "hyperpod-dependencies": "training-operator",
+    TRAINING_OPERATOR: "hyperpod-training-operator",
 }
 """The operators that run here, by the add-on or chart that brings them."""
 
@@ -51,6 +53,8 @@ class ControlPlanes:
     webhooks: Webhooks
     for_new_clusters: bool
     """Whether a new cluster gets one; a store keeps its objects otherwise."""
+    time_scale: float = 1.0
+    """What waits of podwright's own operators are multiplied by."""
     planes: dict[tuple[str, str], ControlPlane] = field(default_factory=dict)
     _followers: dict[tuple[str, str], tuple[Kubelets, PodEnds]] = field(default_factory=dict)
 
@@ -62,7 +66,7 @@ class ControlPlanes:
         """
         folder = self._folder(region, cluster)
         folder.mkdir(parents=True, exist_ok=True)
-        plane = ControlPlane(folder, pins(), Cache.of_user())
+        plane = ControlPlane(folder, pins(), Cache.of_user(), self.time_scale)
         # A sandbox that was killed could not stop them.
         plane.stop()
         webhooks = self.webhooks

@@ -2,7 +2,8 @@
 
 Namespaces, queues, flavors and priority classes have the service's names. How it turns shares into limits and weights
 is not published: here a borrowing limit is that percentage of a team's own quota, all quotas are in one cohort of the
-sandbox's own name, and every object says that it is simulated.
+sandbox's own name, and every object says that it is simulated. Its flavors have a topology, `hyperpod-default`; what
+that has for levels is not published, so they are those of podwright's own for the same instances.
 
 Sources: SageMaker Developer Guide, "Task governance"; sagemaker-hyperpod 3.12.0; awslabs/awsome-distributed-ai,
 2026-07-23; Kueue 0.19.2.
@@ -11,6 +12,7 @@ Sources: SageMaker Developer Guide, "Task governance"; sagemaker-hyperpod 3.12.0
 from typing import Final
 
 from ...config.catalog.instance_types import catalog
+from ...config.catalog.topologies import topology
 from ...config.settings.governance.kueue import FRAMEWORKS
 from ...config.settings.governance.task_governance import CONTROLLER, NAMESPACE
 from ...planning.helm.kueue_values import EXTERNAL_FRAMEWORK
@@ -94,8 +96,11 @@ def apply_quota(objects: ClusterObjects, quota: JsonObject) -> None:
     config = quota["ComputeQuotaConfig"]
     nominal = _by_type(config.get("ComputeQuotaResources", []))
     for instance_type in nominal:
-        labels = {"node.kubernetes.io/instance-type": instance_type}
-        objects.apply(_object("ResourceFlavor", instance_type, {"spec": {"nodeLabels": labels}}))
+        labels, levels = {"node.kubernetes.io/instance-type": instance_type}, topology([instance_type], catalog())
+        spec = {"levels": [{"nodeLabel": label} for label in levels.levels]}
+        objects.apply(_object("Topology", levels.name, {"spec": spec}))
+        flavor = {"nodeLabels": labels, "topologyName": levels.name}
+        objects.apply(_object("ResourceFlavor", instance_type, {"spec": flavor}))
     objects.apply(
         _object(
             "ClusterQueue",

@@ -87,6 +87,7 @@ def _definition(content: JsonObject) -> JsonObject:
             "scope": content["scope"],
             "versions": [
                 {"name": name, "served": True, "storage": index == 0, "schema": {"openAPIV3Schema": schema}}
+                | ({"subresources": {"status": {}}} if "status" in schema["properties"] else {})
                 for index, (name, schema) in enumerate(content["versions"].items())
             ],
         },

@@ -82,7 +82,13 @@ class SandboxAccount:
             self.kubernetes,
             f"https://{grafana}{kubernetes_api.prefix(account)}",
             base64.b64encode(settings.authority.read_bytes()).decode(),
-            ControlPlanes(settings.directory / "kubernetes", account, webhooks, settings.kubernetes == "real"),
+            ControlPlanes(
+                settings.directory / "kubernetes",
+                account,
+                webhooks,
+                settings.kubernetes == "real",
+                settings.timing.scale,
+            ),
         )
         self.hyperpod = HyperPod(clients, self.eks, settings.timing)
         self.eks.update_seconds, self.eks.nodes = settings.timing.scale, self.hyperpod.kubernetes_nodes

@@ -12,6 +12,9 @@ KUBERNETES: Final = frozenset(
 )
 """Kubernetes' own controllers that make pods, and clean up."""
 KUEUE: Final = f"{_ACCOUNT}kueue-system:kueue-controller-manager"
+JOBS: Final = f"{_ACCOUNT}kube-system:job-controller"
+STAND_IN: Final = f"{_ACCOUNT}aws-hyperpod:podwright-training-operator"
+"""podwright's own operator of HyperPodPyTorchJob; the log has the content of what it writes of Workloads."""
 TRAINING_OPERATOR: Final = f"{_ACCOUNT}kubeflow:training-operator"
 SCHEDULER: Final = "system:kube-scheduler"
 
@@ -24,6 +27,18 @@ def writers(log: Path) -> dict[str, set[str]]:
         resource = "/".join(filter(None, (target["resource"], target.get("subresource"))))
         users.setdefault(resource, set()).add(event["user"]["username"])
     return users
+
+
+def bodies(log: Path, user: str, resource: str) -> list[dict[str, Any]]:
+    """What a user wrote of the status of a resource, where the API server took it."""
+    return [
+        event["requestObject"]
+        for event in _events(log)
+        if event["user"]["username"] == user
+        and event["objectRef"]["resource"] == resource
+        and event["responseStatus"]["code"] == 200
+        and "requestObject" in event
+    ]
 
 
 def _events(log: Path) -> Iterator[dict[str, Any]]:

@@ -21,6 +21,12 @@ _PART: Final = re.compile(r"^```\n(?P<block>.*?)^```$|^(?P<table>\|.*?)^(?!\|)",
 _RULE: Final = re.compile(r"\|[-|: ]+\|")
 _TEAM: Final = re.compile(r"(?:hyperpod-ns-)?(.+?)(?:-clusterqueue)?")
 _BY_JOB: Final = re.compile(r"JobUID: ([\w-]+)")
+_KINDS: Final = {
+    "jobs.batch": "Job",
+    "pytorchjobs.kubeflow.org": "PyTorchJob",
+    "hyperpodpytorchjobs.sagemaker.amazonaws.com": "HyperPodPyTorchJob",
+}
+"""The kinds of jobs that stories submit, by how kubectl names them."""
 _COMMAND_SECONDS: Final = 600
 _POLL_SECONDS: Final = 0.5
 _UNUSED: Final = {"total": "", "borrowed": ""}
@@ -114,12 +120,14 @@ class Terminal:
 
     def _jobs(self) -> Iterator[Row]:
         """One row for each job."""
-        objects = json.loads(self.type("kubectl get pytorchjobs,workloads,pods --all-namespaces --output json"))[
-            "items"
-        ]
-        jobs = [item for item in objects if item["kind"] == "PyTorchJob"]
+        served = self.type("kubectl api-resources --no-headers --output name").split()
+        kinds = ",".join(["workloads", "pods", *(kind for kind in _KINDS if kind in served)])
+        objects = json.loads(self.type(f"kubectl get {kinds} --all-namespaces --output json"))["items"]
+        jobs = [item for item in objects if item["kind"] in _KINDS.values() and _is_submitted(item)]
         names = {job["metadata"]["uid"]: job["metadata"]["name"] for job in jobs}
-        preempted = {_owner(item): cause for item in objects if (cause := _preemption(item))}
+        causes = sorted((cause, _owner(item)) for item in objects if (cause := _preemption(item)))
+        # Of a job with more than one Workload the last one counts.
+        preempted = {owner: cause[1:] for cause, owner in causes}
         for job in jobs:
             uid = job["metadata"]["uid"]
             pods = [item for item in objects if item["kind"] == "Pod" and _owner(item) == uid and _is_running(item)]
@@ -159,20 +167,29 @@ def _owner(item: Object) -> str:
 
 def _state(job: Object) -> str:
     """As `kubectl get` prints it."""
-    conditions = job.get("status", {}).get("conditions")
+    status = job.get("status", {})
+    if job["kind"] == "Job" and status.get("active"):
+        return "Running"
+    conditions = status.get("conditions")
     return conditions[-1]["type"] if conditions else ""
+
+
+def _is_submitted(job: Object) -> bool:
+    """Whether a job was submitted by a user, and is none of those that a deployment makes."""
+    return "kueue.x-k8s.io/queue-name" in job["metadata"].get("labels", {})
 
 
 def _is_running(pod: Object) -> bool:
     return pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
 
 
-def _preemption(item: Object) -> tuple[str, str] | None:
-    """Who preempted a Workload, by the uid of its job, and Kueue's reason; None where it holds its quota."""
+def _preemption(item: Object) -> tuple[str, str, str] | None:
+    """When and by whom a Workload was preempted, by the uid of the job, and why; None where it holds its quota."""
     for condition in item.get("status", {}).get("conditions", ()) if item["kind"] == "Workload" else ():
         if condition["type"] == "Preempted" and condition["status"] == "True":
             job = _BY_JOB.search(condition["message"])
-            return job[1] if job else condition["message"], condition["reason"]
+            by = job[1] if job else condition["message"]
+            return condition["lastTransitionTime"], by, condition["reason"]
     return None
 
 

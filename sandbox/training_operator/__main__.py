@@ -1,0 +1,43 @@
+"""A stand-in for HyperPod's training operator: `python -m podwright.sandbox.training_operator KUBECONFIG PORT`.
+
+AWS's own is closed. This one does what AWS documents, for the clusters of the sandbox that have a control plane.
+"""
+
+import argparse
+import asyncio
+import logging
+import os
+from pathlib import Path
+
+import kopf
+
+from ..control_plane.operators import TIME_SCALE
+from .reconciler import Reconciler
+from .watches import Worklist, registry
+
+
+def main() -> None:
+    """Operate until SIGTERM, or until something unexpected happens."""
+    parser = argparse.ArgumentParser(prog="podwright.sandbox.training_operator")
+    parser.add_argument("kubeconfig", type=Path)
+    parser.add_argument("port", type=int, help="answers 200 at /readyz")
+    options = parser.parse_args()
+    logging.basicConfig(level=logging.INFO)
+    # Every change of every object otherwise.
+    logging.getLogger("kopf.objects").setLevel(logging.WARNING)
+    time_scale = float(os.environ.get(TIME_SCALE, "1"))
+    asyncio.run(_operate(options.kubeconfig, options.port, time_scale))
+
+
+async def _operate(kubeconfig: Path, port: int, time_scale: float) -> None:
+    worklist = Worklist(Reconciler(kubeconfig, time_scale).reconcile)
+    await kopf.operator(
+        registry=registry(worklist, kubeconfig),
+        standalone=True,
+        clusterwide=True,
+        liveness_endpoint=f"http://127.0.0.1:{port}/readyz",
+        stop_flag=worklist.stopped,
+    )
+
+
+main()

@@ -1,0 +1,171 @@
+"""Reads what a job has, decides, and writes it, as the operator's service account."""
+
+import logging
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from ..kubernetes.api_objects import Connection, connection
+from ..kubernetes.cluster_objects import ApiError
+from .decisions import Decision, decide
+from .jobs import GROUP, JOB_LABEL, PLURAL, VERSION, Claim, Job, Manifest
+from .pods import Placement, pod, pod_set
+from .sizes import Observed
+from .workloads import API_VERSION, JOB_UID, PriorityClass, priority_class, workload
+
+_JOBS: Final = f"/apis/{GROUP}/{VERSION}"
+_KUEUE: Final = f"/apis/{API_VERSION}"
+_PRIORITIES: Final = {
+    "WorkloadPriorityClass": f"{_KUEUE}/workloadpriorityclasses",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+}
+_MERGE: Final = "merge-patch+json"
+_APPLY: Final = "apply-patch+yaml"
+_NOT_THERE, _CONFLICT = 404, 409
+_MANAGER: Final = "podwright-training-operator"
+_SOON: Final = 0.5
+_LATER: Final = 5.0
+_AT_LEAST: Final = 60.0
+
+
+@dataclass(frozen=True)
+class Reconciler:
+    """The operator of one cluster."""
+
+    kubeconfig: Path
+    pace: float
+    """What its own waits are multiplied by."""
+
+    def reconcile(self, namespace: str, name: str) -> float | None:
+        """Do what has to be done for a job. Returns the seconds until it is due again; None without the job.
+
+        What the API server refuses, such as a pod beyond a ResourceQuota, is told in the log and tried again.
+        """
+        try:
+            observed = self._observe(namespace, name)
+            if observed is None:
+                return None
+            decision = decide(observed)
+            self._write(observed, decision)
+        except ApiError as error:
+            # Somebody else wrote what was read, or nobody answers.
+            logging.warning("%s/%s: %s", namespace, name, error)
+            return _SOON if error.code == _CONFLICT else _LATER
+        seconds = (decision.again - datetime.now(UTC)).total_seconds() if decision.again else _AT_LEAST
+        return min(max(seconds, 0.0) + 0.05, _AT_LEAST)
+
+    @property
+    def _api(self) -> Connection:
+        return connection(self.kubeconfig, self.kubeconfig.stat().st_mtime_ns)
+
+    def _observe(self, namespace: str, name: str) -> Observed | None:
+        """A job with what belongs to it; None without it, or where it is being deleted."""
+        manifest = self._find(f"{_JOBS}/namespaces/{namespace}/{PLURAL}/{name}")
+        if manifest is None or "deletionTimestamp" in manifest["metadata"]:
+            return None
+        job = Job(manifest)
+        pods = self._owned(f"/api/v1/namespaces/{namespace}/pods", f"{JOB_LABEL}={name}", job)
+        workloads = self._owned(f"{_KUEUE}/namespaces/{namespace}/workloads", f"{JOB_UID}={job.uid}", job)
+        return Observed(job, pods, workloads, datetime.now(UTC), self.pace)
+
+    def _find(self, path: str) -> Manifest | None:
+        try:
+            return self._api.request("GET", path)
+        except ApiError as error:
+            if error.code == _NOT_THERE:
+                return None
+            raise
+
+    def _owned(self, path: str, labels: str, job: Job) -> dict[str, Manifest]:
+        """A job's own objects by name; none of a kind that is not served."""
+        try:
+            items = self._api.request("GET", path, labelSelector=labels)["items"]
+        except ApiError as error:
+            if error.code == _NOT_THERE:
+                return {}
+            raise
+        return {item["metadata"]["name"]: item for item in items if _is_of(item, job)}
+
+    def _write(self, observed: Observed, decision: Decision) -> None:
+        """Write a decision: the job's status first, so that a restart is counted once."""
+        job = observed.job
+        path = f"{_JOBS}/namespaces/{job.namespace}/{PLURAL}/{job.name}"
+        changed = {key: value for key, value in decision.status.items() if job.status.get(key) != value}
+        if changed:
+            self._api.request("PATCH", f"{path}/status", {"status": changed}, _MERGE, fieldManager=_MANAGER)
+        for name in decision.deleted_pods:
+            grace = {} if decision.grace_seconds is None else {"gracePeriodSeconds": str(decision.grace_seconds)}
+            self._delete(f"/api/v1/namespaces/{job.namespace}/pods/{name}", **grace)
+        self._write_workloads(observed, decision)
+        self._create_pods(observed, decision)
+        if decision.job_goes:
+            self._delete(path, propagationPolicy="Background")
+
+    def _create_pods(self, observed: Observed, decision: Decision) -> None:
+        job, placements = observed.job, dict[tuple[str, str], Placement | None]()
+        for new in decision.pods:
+            key = (new.claim.name, new.slot.part)
+            if key not in placements:
+                placements[key] = self._placement(observed, new.claim, new.slot.part)
+            body = pod(job, new.claim, new.slot, decision.size, placements[key])
+            self._create(f"/api/v1/namespaces/{job.namespace}/pods", body)
+
+    def _placement(self, observed: Observed, claim: Claim, part: str) -> Placement | None:
+        """What Kueue says of the pods of a claim."""
+        item = observed.workloads.get(claim.name)
+        if item is None:
+            return None
+        name = pod_set(observed.job, part)
+        assignment = next(entry for entry in item["status"]["admission"]["podSetAssignments"] if entry["name"] == name)
+        labels, tolerations = dict[str, str](), list[Manifest]()
+        for flavor in sorted(set((assignment.get("flavors") or {}).values())):
+            specification = (self._find(f"{_KUEUE}/resourceflavors/{flavor}") or {}).get("spec") or {}
+            labels |= specification.get("nodeLabels") or {}
+            tolerations += specification.get("tolerations") or ()
+        return Placement(labels, tolerations, "topologyAssignment" in assignment)
+
+    def _write_workloads(self, observed: Observed, decision: Decision) -> None:
+        """Make and delete Workloads, and write what is the operator's to say of them."""
+        job = observed.job
+        path = f"{_KUEUE}/namespaces/{job.namespace}/workloads"
+        for name in decision.deleted_workloads:
+            self._delete(f"{path}/{name}", propagationPolicy="Background")
+        for name, conditions in decision.conditions.items():
+            metadata = {key: observed.workloads[name]["metadata"][key] for key in ("name", "namespace", "uid")}
+            body = {"apiVersion": API_VERSION, "kind": "Workload", "metadata": metadata}
+            body["status"] = {"conditions": conditions}
+            query = {"fieldManager": _MANAGER, "force": "true"}
+            self._api.request("PATCH", f"{path}/{name}/status", body, _APPLY, **query)
+        for name, conditions in decision.returned.items():
+            # All conditions, Kueue's among them, and its admission: only on what was read.
+            version = {"resourceVersion": observed.workloads[name]["metadata"]["resourceVersion"]}
+            body = {"metadata": version, "status": {"conditions": conditions, "admission": None}}
+            self._api.request("PATCH", f"{path}/{name}/status", body, _MERGE, fieldManager=_MANAGER)
+        for claim in decision.workloads:
+            topologies = bool(self._api.request("GET", f"{_KUEUE}/topologies", limit="1")["items"])
+            priority = self._priority(priority_class(job, claim))
+            self._create(path, workload(job, claim, priority, topologies=topologies))
+
+    def _priority(self, source: PriorityClass | None) -> int:
+        item = self._find(f"{_PRIORITIES[source.kind]}/{source.name}") if source else None
+        return item["value"] if item else 0
+
+    def _create(self, path: str, body: Manifest) -> None:
+        try:
+            self._api.request("POST", path, body, fieldManager=_MANAGER)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+
+    def _delete(self, path: str, **query: str) -> None:
+        try:
+            self._api.request("DELETE", path, **query)
+        except ApiError as error:
+            if error.code != _NOT_THERE:
+                raise
+
+
+def _is_of(item: Manifest, job: Job) -> bool:
+    owners = item["metadata"].get("ownerReferences") or ()
+    return any(owner["uid"] == job.uid for owner in owners)

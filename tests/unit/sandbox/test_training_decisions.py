@@ -1,0 +1,347 @@
+"""What the stand-in for HyperPod's training operator decides, from a job and what is there: without an API server."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from podwright.sandbox.training_operator.decisions import Decision, decide
+from podwright.sandbox.training_operator.jobs import Job, Manifest, written
+from podwright.sandbox.training_operator.pods import Placement, pod
+from podwright.sandbox.training_operator.sizes import Observed
+from podwright.sandbox.training_operator.workloads import PriorityClass, priority_class, workload
+
+START = datetime(2026, 11, 23, 12, tzinfo=UTC)
+TEMPLATE: Manifest = {"spec": {"containers": [{"name": "pytorch", "image": "example.com/train"}]}}
+STEPS = {"minReplicas": 2, "maxReplicas": 8, "replicaIncrementStep": 2, "scalingTimeoutInSeconds": 60}
+
+
+def part(name: str, replicas: int, **fields: Any) -> Manifest:
+    return {"name": name, "replicas": replicas, "template": TEMPLATE, **fields}
+
+
+class Cluster:
+    """A job, and what becomes of it: pods are as their names say, Workloads as somebody says."""
+
+    def __init__(self, *parts: Manifest, queue: str = "", elastic: Manifest | None = None, **policy: Any) -> None:
+        labels = {"kueue.x-k8s.io/queue-name": queue} if queue else {}
+        metadata = {"name": "job", "namespace": "team", "uid": "1234567890", "labels": labels}
+        self.manifest: Manifest = {
+            "metadata": metadata | {"creationTimestamp": written(START)},
+            "spec": {"replicaSpecs": list(parts), "runPolicy": policy, "elasticPolicy": elastic},
+        }
+        self.pods: dict[str, Manifest] = {}
+        self.workloads: dict[str, Manifest] = {}
+        self.now = START
+        self.made = 0
+
+    @property
+    def job(self) -> Job:
+        return Job(self.manifest)
+
+    @property
+    def state(self) -> str:
+        return self.manifest["status"]["conditions"][-1]["type"]
+
+    def decide(self, seconds: float = 1) -> Decision:
+        """Decide a while later, and do what was decided."""
+        self.now += timedelta(seconds=seconds)
+        decision = decide(Observed(self.job, self.pods, self.workloads, self.now))
+        status = self.manifest.get("status", {}) | decision.status
+        self.manifest["status"] = {key: value for key, value in status.items() if value is not None}
+        for name in decision.deleted_pods:
+            del self.pods[name]
+        for new in decision.pods:
+            self.made += 1
+            metadata = {"name": new.slot.name, "namespace": "team", "uid": str(self.made)}
+            self.pods[new.slot.name] = {"metadata": metadata, "spec": {"nodeName": f"hyperpod-i-{self.made}"}}
+        for name in decision.deleted_workloads:
+            del self.workloads[name]
+        for claim in decision.workloads:
+            item = workload(self.job, claim, 0, topologies=False)
+            item["metadata"]["generation"] = 1
+            self.workloads[claim.name] = item | {"status": {"conditions": []}}
+        for name, conditions in decision.conditions.items():
+            self.say(name, **{entry["type"]: entry for entry in conditions})
+        for name, conditions in decision.returned.items():
+            self.workloads[name]["status"]["conditions"] = conditions
+        return decision
+
+    def say(self, name: str, **conditions: Manifest) -> None:
+        """Set conditions of a Workload."""
+        known = {entry["type"]: entry for entry in self.workloads[name]["status"]["conditions"]}
+        self.workloads[name]["status"]["conditions"] = list((known | conditions).values())
+
+    def admit(self, *names: str) -> None:
+        """Kueue admits Workloads; all that wait where none is named."""
+        for name in names or self.workloads:
+            known = {entry["type"]: entry["status"] for entry in self.workloads[name]["status"]["conditions"]}
+            if known.get("Admitted") != "True":
+                kinds = {"QuotaReserved": "True", "Admitted": "True", "Evicted": "False"}
+                self.say(name, **{kind: self.condition(kind, status) for kind, status in kinds.items()})
+
+    def evict(self, name: str) -> None:
+        self.say(name, Evicted=self.condition("Evicted", "True", "Preempted"))
+
+    def condition(self, kind: str, status: str, reason: str = "Reason") -> Manifest:
+        time = written(self.now)
+        return {"type": kind, "status": status, "reason": reason, "message": "words", "lastTransitionTime": time}
+
+    def run(self, phase: str = "Running") -> None:
+        """Let all pods be in a phase."""
+        for item in self.pods.values():
+            item["status"] = {"phase": phase, "conditions": [{"type": "Ready", "status": "True"}]}
+
+    def settle(self, seconds: float = 1) -> None:
+        """Admit and run whatever comes, until nothing else comes for a while."""
+        for _ in range(12):
+            self.admit()
+            self.run()
+            self.decide(seconds)
+
+
+@pytest.fixture
+def elastic() -> Cluster:
+    """A job of two, four, six or eight pods, with two pods that it keeps."""
+    return Cluster(part("base", 2), part("extra", 0, maxReplicas=6), queue="queue", elastic=STEPS)
+
+
+@pytest.mark.parametrize(
+    ("policy", "sizes"),
+    [
+        ({}, (3,)),
+        (STEPS, (2, 4, 6, 8)),
+        ({"minReplicas": 2, "maxReplicas": 8, "replicaDiscreteValues": [2, 4, 8]}, (2, 4, 8)),
+        ({"minReplicas": 1, "maxReplicas": 3}, (1, 2, 3)),
+    ],
+)
+def test_sizes(policy: Manifest, sizes: tuple[int, ...]) -> None:
+    assert Cluster(part("pods", 3), elastic=policy).job.sizes == sizes
+
+
+def test_a_job_without_a_queue_starts_at_once() -> None:
+    cluster = Cluster(part("pods", 2))
+    cluster.decide()
+    assert (sorted(cluster.pods), cluster.workloads, cluster.state) == (["job-pods-0", "job-pods-1"], {}, "Starting")
+    cluster.run()
+    cluster.decide()
+    assert cluster.state == "Running"
+    cluster.run("Succeeded")
+    cluster.decide()
+    assert cluster.state == "Completed"
+    assert cluster.manifest["status"]["startTime"] < cluster.manifest["status"]["completionTime"]
+
+
+def test_a_job_in_a_queue_waits_for_it() -> None:
+    cluster = Cluster(part("pods", 2, spares=1), queue="queue")
+    cluster.decide()
+    cluster.decide()
+    ((name, item),) = cluster.workloads.items()
+    assert [entry["count"] for entry in item["spec"]["podSets"]] == [3]
+    assert (cluster.pods, cluster.state) == ({}, "Suspended")
+    cluster.admit()
+    cluster.decide()
+    assert (len(cluster.pods), cluster.state) == (2, "Starting")
+    cluster.evict(name)
+    assert not cluster.decide().returned
+    # Its pods have ended by now.
+    returned = cluster.decide().returned[name]
+    assert {entry["type"]: entry["status"] for entry in returned} == {
+        "Evicted": "True", "PodsReady": "False", "QuotaReserved": "False", "Admitted": "False", "Requeued": "True"
+    }  # fmt: skip
+
+
+def test_suspending_a_job_stops_its_pods_and_then_leaves_the_queue() -> None:
+    cluster = Cluster(part("pods", 2), queue="queue")
+    cluster.settle()
+    cluster.manifest["spec"]["runPolicy"]["suspend"] = True
+    assert len(cluster.decide().deleted_pods) == 2
+    assert len(cluster.decide().deleted_workloads) == 1
+    assert cluster.state == "Suspended"
+
+
+def test_restarts_are_counted_once_and_become_full_and_then_too_many() -> None:
+    policy = {"evalPeriodSeconds": 100, "numRestartBeforeFullJobRestart": 1, "maxFullJobRestarts": 1}
+    cluster = Cluster(part("pods", 2), restartPolicy=policy, cleanPodPolicy="None")
+    cluster.settle()
+    made = [cluster.made]
+    for _ in range(3):
+        del cluster.pods["job-pods-0"]
+        cluster.decide()
+        cluster.settle()
+        made.append(cluster.made)
+    # One pod, all pods, one pod.
+    assert [after - before for before, after in pairwise(made)] == [1, 2, 1]
+    assert cluster.manifest["status"]["restartCount"] == 3
+    del cluster.pods["job-pods-1"]
+    cluster.decide()
+    assert cluster.state == "Failed"
+    assert cluster.manifest["status"]["latestFaultyPodInstanceList"]["faultyPodList"] == ["job-pods-1"]
+
+
+def test_a_pod_that_takes_its_time_to_end_is_counted_once() -> None:
+    cluster = Cluster(part("pods", 1))
+    cluster.settle()
+    cluster.run("Failed")
+    failed = cluster.pods["job-pods-0"]
+    for going in (False, True, True):
+        failed["metadata"] |= {"deletionTimestamp": written(START)} if going else {}
+        cluster.decide()
+        cluster.pods["job-pods-0"] = failed
+    del cluster.pods["job-pods-0"]
+    cluster.settle()
+    assert (cluster.state, cluster.manifest["status"]["restartCount"]) == ("Running", 1)
+
+
+def test_another_window_counts_anew() -> None:
+    policy = {"evalPeriodSeconds": 100, "numRestartBeforeFullJobRestart": 0, "maxFullJobRestarts": 1}
+    cluster = Cluster(part("pods", 1), restartPolicy=policy)
+    for _ in range(3):
+        cluster.settle()
+        del cluster.pods["job-pods-0"]
+        cluster.decide(100)
+    assert cluster.state == "Faulted"
+
+
+def test_retries_have_an_end() -> None:
+    cluster = Cluster(part("pods", 1), jobMaxRetryCount=1)
+    for state in ("Faulted", "Failed"):
+        cluster.settle()
+        cluster.run("Failed")
+        cluster.decide()
+        assert cluster.state == state
+
+
+@pytest.mark.parametrize(("field", "ready"), [("activeDeadlineSeconds", True), ("startupDeadlineSeconds", False)])
+def test_deadlines(field: str, ready: bool) -> None:
+    cluster = Cluster(part("pods", 1), **{field: 30})
+    cluster.decide()
+    if ready:
+        cluster.run()
+    assert cluster.decide(10).again == START + timedelta(seconds=31)
+    cluster.decide(30)
+    assert cluster.state == "Failed"
+
+
+@pytest.mark.parametrize(
+    ("rule", "since", "seconds"),
+    [
+        ({"expectedRecurringFrequencyInSeconds": 300}, 20, 320),
+        ({"expectedStartCutOffInSeconds": 120}, 0, 120),
+        ({"expectedStartCutOffInSeconds": 120}, 20, None),
+        ({"metricThreshold": 3, "operator": "gt"}, 20, None),
+    ],
+)
+def test_a_pod_that_hangs_is_made_again_when_a_rule_finds_it(rule: Manifest, since: int, seconds: int | None) -> None:
+    cluster = Cluster(part("pods", 2), logMonitoringConfiguration=[{"name": "rule", "logPattern": "step", **rule}])
+    cluster.settle(0)
+    pod = cluster.pods["job-pods-1"]
+    pod["status"]["startTime"] = written(START)
+    pod["metadata"]["annotations"] = {"podwright/hangs-since": written(START + timedelta(seconds=since))}
+    due = START + timedelta(seconds=seconds) if seconds else None
+    assert cluster.decide(1).again == due
+    decision = cluster.decide(400)
+    assert decision.deleted_pods == (["job-pods-1"] if seconds else [])
+    assert cluster.state == ("Faulted" if seconds else "Running")
+    cluster.settle()
+    assert (cluster.state, cluster.manifest["status"]["restartCount"]) == ("Running", int(bool(seconds)))
+
+
+def test_an_elastic_job_asks_for_a_step_after_the_other_and_grows_once_they_have_stayed(elastic: Cluster) -> None:
+    elastic.decide()
+    elastic.admit()
+    elastic.decide()
+    elastic.run()
+    counts = list[int]()
+    for _ in range(8):
+        elastic.decide(1)
+        elastic.admit()
+        counts.append(len(elastic.workloads))
+    assert (counts[0], counts[-1], len(elastic.pods)) == (2, 4, 2)
+    assert max(after - before for before, after in pairwise(counts)) == 1
+    elastic.decide(60)
+    assert Counter(name.rpartition("-")[0] for name in elastic.pods) == {"job-base": 2, "job-extra": 6}
+
+
+def test_a_step_that_is_taken_back_takes_its_pods_along(elastic: Cluster) -> None:
+    elastic.settle(60)
+    assert len(elastic.pods) == 8
+    step = elastic.job.claims[2]
+    elastic.evict(step.name)
+    elastic.decide()
+    assert len(elastic.pods) == 6
+    assert not set(elastic.pods) & {slot.name for slot in step.slots}
+    elastic.decide()
+    assert elastic.state == "Running"
+    # It waits in its queue; no other one is asked for.
+    assert len(elastic.workloads) == 4
+
+
+def test_sizes_between_those_that_are_listed_are_not_used() -> None:
+    policy = {"minReplicas": 2, "maxReplicas": 8, "replicaDiscreteValues": [2, 4, 8]}
+    cluster = Cluster(part("pods", 2, maxReplicas=8), queue="queue", elastic=policy)
+    cluster.settle()
+    cluster.evict(cluster.job.claims[1].name)
+    cluster.decide()
+    assert len(cluster.pods) == 4
+
+
+def test_without_its_smallest_size_an_elastic_job_gives_all_back(elastic: Cluster) -> None:
+    elastic.settle(60)
+    elastic.evict(elastic.job.claims[0].name)
+    elastic.decide()
+    assert (elastic.pods, elastic.state, len(elastic.workloads)) == ({}, "Suspended", 1)
+
+
+def test_a_pod_that_does_not_come_back_costs_a_step_and_the_next_try_waits_longer(elastic: Cluster) -> None:
+    elastic.manifest["spec"]["elasticPolicy"]["faultyScaleDownTimeoutInSeconds"] = 30
+    elastic.settle(60)
+    del elastic.pods["job-extra-5"]
+    elastic.decide()
+    assert elastic.state == "Faulted"
+    elastic.decide(20)
+    assert len(elastic.workloads) == 4
+    elastic.decide(20)
+    assert len(elastic.workloads) == 3
+    elastic.decide()
+    assert (len(elastic.pods), elastic.state) == (6, "Running")
+    elastic.decide(60)
+    assert len(elastic.workloads) == 3
+    elastic.decide(60)
+    assert len(elastic.workloads) == 4
+
+
+def test_a_job_that_has_ended_is_cleaned_up() -> None:
+    cluster = Cluster(part("pods", 2), queue="queue", ttlSecondsAfterFinished=60, cleanPodPolicy="All")
+    cluster.settle()
+    cluster.run("Succeeded")
+    cluster.decide()
+    decision = cluster.decide()
+    assert cluster.pods == {}
+    (conditions,) = decision.conditions.values()
+    assert [(entry["type"], entry["status"]) for entry in conditions] == [("PodsReady", "True"), ("Finished", "True")]
+    assert not decision.job_goes
+    assert cluster.decide(60).job_goes
+
+
+def test_a_pod_is_where_kueue_says() -> None:
+    cluster = Cluster(part("pods", 1), queue="queue")
+    (claim,) = cluster.job.claims
+    placement = Placement({"group": "h100"}, [{"operator": "Exists"}], by_topology=True)
+    made = pod(cluster.job, claim, claim.slots[0], 1, placement)
+    assert made["spec"]["nodeSelector"] == {"group": "h100"}
+    assert made["spec"]["schedulingGates"] == [{"name": "kueue.x-k8s.io/topology"}]
+    assert made["metadata"]["annotations"]["kueue.x-k8s.io/workload"] == claim.name
+    assert TEMPLATE["spec"].keys() == {"containers"}
+
+
+def test_a_jobs_label_goes_before_the_priority_of_its_pods() -> None:
+    tuning = {"spec": TEMPLATE["spec"] | {"priorityClassName": "tuning"}}
+    cluster = Cluster(part("pods", 1, template=tuning), queue="queue")
+    (claim,) = cluster.job.claims
+    assert priority_class(cluster.job, claim) == PriorityClass("scheduling.k8s.io", "PriorityClass", "tuning")
+    cluster.manifest["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "training"
+    expected = PriorityClass("kueue.x-k8s.io", "WorkloadPriorityClass", "training")
+    assert priority_class(cluster.job, claim) == expected
