@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..kubernetes.certificates import Authority
-from .operators import Operator, settings_of
+from .operators import CONFIGURATION, Operator, settings_of
 from .processes import Component, Ports
 from .webhooks import mount_secret
 
@@ -157,13 +157,14 @@ class Components:
         def mount() -> bool:
             return mount_secret(admin, operator.namespace, operator.secret, certificates)
 
-        ready = f"http://127.0.0.1:{operator.health}/readyz"
-        return Component(operator.name, command, ready, {"TMPDIR": str(folder)}, mount)
+        variables = {"TMPDIR": str(folder), "HEALTH_ADDRESS": operator.health_address}
+        ready = f"http://{operator.health_address}/{operator.ready}"
+        return Component(operator.name, command, ready, variables, mount if operator.secret else lambda: True)
 
     def is_configured(self, operator: Operator) -> bool:
         """Whether an operator was started with the configuration that the cluster has now."""
         folder = self.folder / "processes" / operator.name
-        file = folder / "kueue.json"
+        file = folder / CONFIGURATION
         settings = settings_of(operator, self.admin)
         return not file.exists() or file.read_text(encoding="utf-8") == operator.configuration(folder, settings)
 

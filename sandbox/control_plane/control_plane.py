@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,13 +12,14 @@ from ..kubernetes.certificates import Authority
 from .cache import Cache, State
 from .components import Components
 from .kubectl import apply, delete, read_objects
-from .operators import Name, Operator, is_settings, operator, release
+from .operators import NAMES, Name, Operator, is_settings, operator, release
 from .pins import Pins
 from .processes import Ports, Processes, Running
 from .webhooks import Manifest, on_loopback
 
 _OPERATORS: Final = "operators.json"
 _PORTS: Final = "ports.json"
+_DEFINITION: Final = "CustomResourceDefinition"
 
 
 class ControlPlane:
@@ -116,9 +118,17 @@ class ControlPlane:
 
     def _move(self, item: Operator) -> None:
         """Let an operator's services lead to its new ports."""
-        objects = on_loopback(release(self._parts[item.name], {}), item.services)
+        objects = on_loopback(release(item, self._parts[item.name]), item.services)
         served = {"Service", "APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
         apply(self.kubeconfig, [entry for entry in objects if entry["kind"] in served or _is_converted(entry)])
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """The names of the definitions of custom kinds that its operators bring."""
+        releases = (read_objects(self._parts[name] / "release.yaml") for name in NAMES)
+        return frozenset(
+            item["metadata"]["name"] for objects in releases for item in objects if item["kind"] == _DEFINITION
+        )
 
     @property
     def operators(self) -> list[Name]:
@@ -142,9 +152,12 @@ class ControlPlane:
             return
         components = self._running_components()
         item = operator(name, components.ports)
-        apply(self.kubeconfig, on_loopback(release(self._parts[name], settings or {}), item.services))
+        apply(self.kubeconfig, on_loopback(release(item, self._parts[name], settings), item.services))
         with self._lock:
             self._processes.start(components.authority.file, components.operator(item))
+            if "kueue" in self.operators:
+                # It looks for kinds when it starts, and for those that it lacks every two minutes.
+                self._restart(operator("kueue", components.ports))
             self._write_operators([*self.operators, name])
 
     def chart(self, name: str) -> Path | None:
@@ -153,26 +166,34 @@ class ControlPlane:
         return next((folder for folder in folders if folder.is_dir()), None)
 
     def restart(self, name: Name, settings: Mapping[str, Any] | None = None) -> None:
-        """Start an operator again if the configuration changed that the cluster has for it.
+        """Start an operator again, if it runs and the configuration changed that the cluster has for it.
 
         Args:
             name: The operator.
             settings: What its configuration now has in place of the release's; None leaves the cluster's as it is.
         """
+        if name not in self.operators:
+            return
         components = self._running_components()
         item = operator(name, components.ports)
         if settings is not None:
-            apply(self.kubeconfig, [entry for entry in release(self._parts[name], settings) if is_settings(entry)])
-        if components.is_configured(item):
-            return
-        with self._lock:
-            self._processes.stop(name)
-            self._processes.start(components.authority.file, components.operator(item))
+            apply(
+                self.kubeconfig, [entry for entry in release(item, self._parts[name], settings) if is_settings(entry)]
+            )
+        if not components.is_configured(item):
+            with self._lock:
+                self._restart(item)
+
+    def _restart(self, item: Operator) -> None:
+        components = self._running_components()
+        self._processes.stop(item.name)
+        self._processes.start(components.authority.file, components.operator(item))
 
     def uninstall(self, name: Name) -> None:
         """Stop an operator and take its release away, except for its kinds and their objects."""
         if name in self.operators:
-            objects = [item for item in release(self._parts[name], {}) if item["kind"] != "CustomResourceDefinition"]
+            item = operator(name, self._running_components().ports)
+            objects = [entry for entry in release(item, self._parts[name]) if entry["kind"] != _DEFINITION]
             delete(self.kubeconfig, objects)
             with self._lock:
                 self._processes.stop(name)
@@ -187,4 +208,4 @@ class ControlPlane:
 
 
 def _is_converted(item: Manifest) -> bool:
-    return item["kind"] == "CustomResourceDefinition" and "webhook" in item["spec"].get("conversion", {})
+    return item["kind"] == _DEFINITION and "webhook" in item["spec"].get("conversion", {})

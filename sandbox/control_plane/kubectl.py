@@ -1,8 +1,10 @@
 """Kubernetes objects as files, and the real kubectl that applies them."""
 
 import json
+import os
 import subprocess
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,27 @@ from ...config.errors import CommandError
 from ...operations.programs.helm import tool
 
 
-def write_objects(file: Path, sources: Iterable[Path]) -> None:
-    """Write the objects of files and kustomizations into one file: a YAML document each, in JSON, which reads fast."""
-    texts = [_run(["kustomize", str(source)]) if source.is_dir() else source.read_text() for source in sources]
+def write_objects(file: Path, sources: Sequence[Path], namespace: str = "") -> None:
+    """Write the objects of files and kustomizations into one file: a YAML document each, in JSON, which reads fast.
+
+    With a namespace all sources are kustomizations, whose objects are put there.
+    """
+    if namespace:
+        texts = [_kustomized(sources, namespace)]
+    else:
+        texts = [_run(["kustomize", str(source)]) if source.is_dir() else source.read_text() for source in sources]
     objects = [item for text in texts for item in yaml.load_all(text, yaml.CSafeLoader) if item]
     file.write_text("".join(f"---\n{json.dumps(item)}\n" for item in objects), encoding="utf-8")
+
+
+def _kustomized(sources: Sequence[Path], namespace: str) -> str:
+    """The objects of kustomizations in a namespace. JSON is YAML, too."""
+    with tempfile.TemporaryDirectory() as folder:
+        # Kustomize takes relative paths alone.
+        resources = [os.path.relpath(source.resolve(), Path(folder).resolve()) for source in sources]
+        kustomization = {"namespace": namespace, "resources": resources}
+        Path(folder, "kustomization.yaml").write_text(json.dumps(kustomization), encoding="utf-8")
+        return _run(["kustomize", folder])
 
 
 def read_objects(file: Path) -> list[dict[str, Any]]:

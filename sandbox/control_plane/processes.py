@@ -54,6 +54,12 @@ class Ports:
     kueue_visibility: int
     training_operator_health: int
     training_operator_webhooks: int
+    mpi_operator_health: int
+    kuberay_health: int
+    jobset_health: int
+    jobset_webhooks: int
+    trainer_health: int
+    trainer_webhooks: int
 
     @classmethod
     def free(cls, api: int = 0) -> "Ports":

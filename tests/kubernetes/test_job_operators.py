@@ -1,0 +1,159 @@
+"""Jobs as podwright renders them, each by its own operator: queued by Kueue, with pods on nodes, until they end."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from api_server import ApiServer, Object, until
+from job_environment import rendered
+from needs import require
+from podwright.cdk8s_charts.training_runtime import torch_runtime
+from podwright.sandbox.control_plane.cache import Cache, State
+from podwright.sandbox.control_plane.control_plane import ControlPlane
+from podwright.sandbox.control_plane.operators import NAMES
+from podwright.sandbox.control_plane.pins import pins
+from podwright.sandbox.eks.task_governance import apply_quota, settings
+from podwright.sandbox.hyperpod.kubelets import Kubelets
+from podwright.sandbox.hyperpod.pod_ends import EXIT_CODE, RUNS_FOR
+from podwright.sandbox.kubernetes.api_objects import ApiObjects
+
+QUEUES = "kueue.x-k8s.io/v1beta2"
+TYPE = "ml.g5.12xlarge"
+TEAM = "hyperpod-ns-llm"
+LABELS = {
+    "sagemaker.amazonaws.com/instance-group-name": "g5",
+    "node.kubernetes.io/instance-type": TYPE,
+    "sagemaker.amazonaws.com/node-health-status": "Schedulable",
+}
+ENVIRONMENT: dict[str, Any] = {
+    "groups": {"g5": {"instance_type": TYPE, "count": 4}},
+    "teams": {"llm": {"quota": {"g5": 4}}},
+}
+COMMAND = ["python", "train.py"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of job: how one is written, how many pods it has, and how it is seen to have ended."""
+
+    name: str
+    written: Object
+    pods: int
+    last: str = ""
+    """A label of the pods whose end is the job's; all of them where there is none."""
+    done: str = "Succeeded"
+    failed: str = "Failed"
+
+    @property
+    def manifest(self) -> Object:
+        """The job as podwright renders it."""
+        (manifest,) = rendered(self.name, overrides=ENVIRONMENT, group="g5", **self.written)
+        return manifest
+
+
+KINDS = [
+    Kind("job", {"nodes": 2, "command": COMMAND, "retries": 0}, 2, done="Complete"),
+    Kind("pytorch", {"nodes": 2, "command": COMMAND}, 2),
+    Kind("mpi", {"nodes": 2, "command": ["mpirun", "hostname"]}, 3, "training.kubeflow.org/job-role=launcher"),
+    Kind("nccl_test", {"nodes": 2}, 3, "training.kubeflow.org/job-role=launcher"),
+    Kind("train", {"nodes": 2, "command": COMMAND}, 2, done="Complete"),
+]
+
+
+@dataclass
+class Nodes:
+    """Four nodes of the group that the jobs are for, in place of HyperPod's."""
+
+    names: list[str] = field(default_factory=lambda: [f"hyperpod-i-{number}" for number in range(4)])
+
+    def kubernetes_nodes(self, region: str, eks_cluster: str) -> list[Object]:
+        """Those that are ready."""
+        status = {"conditions": [{"type": "Ready", "status": "True"}]}
+        return [{"metadata": {"name": name, "labels": LABELS}, "status": status} for name in self.names]
+
+    def patch_node(self, region: str, eks_cluster: str, name: str, patch: Object) -> None:
+        """Nobody changes one."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """A control plane with all operators, nodes, and a team's quota as task governance makes it."""
+    cache = Cache.of_user()
+    installed = all(cache.state(part) is State.INSTALLED for part in pins().parts)
+    require(installed, "the control plane: `podwright sandbox kubernetes install`")
+    plane = ControlPlane(tmp_path_factory.mktemp("plane"), pins(), cache)
+    plane.start()
+    try:
+        for name in NAMES:
+            plane.install(name, settings({}) if name == "kueue" else None)
+        Kubelets(plane.kubeconfig, "us-west-2", "one").follow(Nodes())
+        objects = ApiObjects(plane.kubeconfig)
+        resources = [{"InstanceType": TYPE, "Count": 4}]
+        target = {"TeamName": "llm", "FairShareWeight": 10}
+        apply_quota(objects, {"ComputeQuotaConfig": {"ComputeQuotaResources": resources}, "ComputeQuotaTarget": target})
+        objects.apply(torch_runtime())
+        yield ApiServer.of(plane.kubeconfig)
+    finally:
+        plane.stop()
+
+
+def pods(server: ApiServer, labels: str = "") -> list[Object]:
+    """The pods of the team, of a label if one is named."""
+    name, _, value = labels.partition("=")
+    items = server.items("v1", "Pod", TEAM)
+    return [item for item in items if not labels or item["metadata"]["labels"].get(name) == value]
+
+
+def workloads(server: ApiServer) -> list[Object]:
+    return server.items(QUEUES, "Workload", TEAM)
+
+
+def conditions(item: Object) -> set[str]:
+    return {one["type"] for one in item.get("status", {}).get("conditions") or () if one["status"] == "True"}
+
+
+def running(server: ApiServer, count: int) -> list[Object]:
+    """The pods, once so many run on nodes."""
+
+    def so_many() -> list[Object]:
+        items = [item for item in pods(server) if item["status"]["phase"] == "Running"]
+        return items if len(items) == count else []
+
+    return until(so_many, 120)
+
+
+def end(server: ApiServer, items: list[Object], code: int) -> None:
+    """Let running pods end, as the sandbox does."""
+    for item in items:
+        pod = {"apiVersion": "v1", "kind": "Pod"} | item
+        server.merge(pod, {"metadata": {"annotations": {RUNS_FOR: "1s", EXIT_CODE: str(code)}}})
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("code", [0, 1], ids=["succeeds", "fails"])
+def test_a_job_is_admitted_runs_on_nodes_and_ends(server: ApiServer, kind: Kind, code: int) -> None:
+    job = kind.manifest
+    server.apply(job)
+    try:
+        actual = running(server, kind.pods)
+        assert len({item["spec"]["nodeName"] for item in actual}) >= kind.written["nodes"]
+        (workload,) = workloads(server)
+        assert {"QuotaReserved", "Admitted"} <= conditions(workload)
+        assert workload["metadata"]["ownerReferences"][0]["kind"] == job["kind"]
+        end(server, pods(server, kind.last), code)
+        expected = kind.failed if code else kind.done
+        until(lambda: expected in conditions(server.read(job)), 120)
+        until(lambda: "Finished" in conditions(workloads(server)[0]))
+    finally:
+        server.delete(job)
+        until(lambda: not [item for item in pods(server) if item["status"]["phase"] == "Running"])
+
+
+def test_a_job_beyond_the_quota_waits_without_pods(server: ApiServer) -> None:
+    """And what waits is the job itself, whatever objects its operator would make of it."""
+    for kind in KINDS:
+        job = kind.manifest
+        (manifest,) = rendered(kind.name, overrides=ENVIRONMENT, group="g5", **kind.written | {"nodes": 4})
+        server.apply(manifest | {"metadata": job["metadata"] | {"name": "waits"}})
