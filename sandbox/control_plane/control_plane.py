@@ -11,10 +11,11 @@ from ...config.errors import CommandError
 from ..kubernetes.certificates import Authority
 from .cache import Cache, State
 from .components import Components
-from .kubectl import apply, delete, read_objects
+from .kubectl import apply, delete, read_objects, wait_served
 from .operators import NAMES, Name, Operator, is_settings, operator, release
 from .pins import Pins
 from .processes import Ports, Processes, Running
+from .ray_dashboard import RayDashboard
 from .webhooks import Manifest, on_loopback
 
 _OPERATORS: Final = "operators.json"
@@ -36,6 +37,7 @@ class ControlPlane:
         self._parts = {part.name: cache.folder(part) for part in pins.parts}
         self._processes = Processes(self._folder / "processes")
         self._components: Components | None = None
+        self._dashboard: RayDashboard | None = None
         self._lock = threading.RLock()
         """Held by whoever starts or stops processes: what is being stopped is not started again."""
 
@@ -93,6 +95,9 @@ class ControlPlane:
         """Stop all of its processes, the last one first. Its data stay."""
         with self._lock:
             self._processes.stop()
+            if self._dashboard:
+                self._dashboard.stop()
+                self._dashboard = None
 
     def restart_ended(self) -> list[str]:
         """Start again what ended by itself. Returns the names of the components.
@@ -113,6 +118,8 @@ class ControlPlane:
         for item in items if moved else ():
             self._move(item)
         operators = [components.operator(item) for item in items]
+        if "kuberay" in self.operators:
+            self._dashboard = components.ray_dashboard()
         base = [components.controller_manager(), components.scheduler(), components.kwok()]
         self._processes.start(trusted, *base, *operators)
 
@@ -152,8 +159,12 @@ class ControlPlane:
             return
         components = self._running_components()
         item = operator(name, components.ports)
-        apply(self.kubeconfig, on_loopback(release(item, self._parts[name], settings), item.services))
+        objects = release(item, self._parts[name], settings)
+        apply(self.kubeconfig, on_loopback(objects, item.services))
+        wait_served(self.kubeconfig, [entry["metadata"]["name"] for entry in objects if entry["kind"] == _DEFINITION])
         with self._lock:
+            if name == "kuberay":
+                self._dashboard = self._dashboard or components.ray_dashboard()
             self._processes.start(components.authority.file, components.operator(item))
             if "kueue" in self.operators:
                 # It looks for kinds when it starts, and for those that it lacks every two minutes.

@@ -53,6 +53,13 @@ def apply(kubeconfig: Path, objects: Sequence[dict[str, Any]]) -> None:
     _run(["apply", "--server-side", "--force-conflicts", "--filename", "-"], kubeconfig, text)
 
 
+def wait_served(kubeconfig: Path, definitions: Sequence[str]) -> None:
+    """Wait until the kinds of these definitions are served: who starts before looks for them again after seconds."""
+    if definitions:
+        names = [f"customresourcedefinition/{name}" for name in definitions]
+        _run(["wait", "--for", "condition=Established", "--timeout", "60s", *names], kubeconfig)
+
+
 def delete(kubeconfig: Path, objects: Sequence[dict[str, Any]]) -> None:
     """Delete objects, those that are there; a namespace goes with all that is in it."""
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
@@ -63,6 +70,12 @@ def find(kubeconfig: Path, kind: str, namespace: str, name: str) -> dict[str, An
     """An object of the cluster; None without one."""
     text = _run(["get", kind, name, "--namespace", namespace, "--ignore-not-found", "--output", "json"], kubeconfig)
     return json.loads(text) if text else None
+
+
+def account_token(kubeconfig: Path, namespace: str, account: str) -> str:
+    """A token of a service account, for ten years."""
+    options = ["--namespace", namespace, "--duration", "87600h"]
+    return _run(["create", "token", account, *options], kubeconfig).strip()
 
 
 def _run(arguments: Sequence[str], kubeconfig: Path | None = None, text: str | None = None) -> str:

@@ -56,6 +56,7 @@ class Ports:
     training_operator_webhooks: int
     mpi_operator_health: int
     kuberay_health: int
+    ray_dashboard: int
     jobset_health: int
     jobset_webhooks: int
     trainer_health: int

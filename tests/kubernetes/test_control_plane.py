@@ -13,6 +13,7 @@ from needs import needs
 from podwright.config.errors import CommandError
 from podwright.sandbox.control_plane.cache import Cache, State
 from podwright.sandbox.control_plane.control_plane import ControlPlane
+from podwright.sandbox.control_plane.operators import NAMES
 from podwright.sandbox.control_plane.pins import pins
 from podwright.sandbox.control_plane.processes import answers, is_alive
 
@@ -21,7 +22,8 @@ INSTALLED = all(CACHE.state(part) is State.INSTALLED for part in pins().parts)
 pytestmark = needs(INSTALLED, "the control plane: `podwright sandbox kubernetes install`")
 
 COMPONENTS = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"]
-OPERATORS = ["kueue", "training-operator"]
+# Kueue last, as in a deployment: it looks for kinds when it starts.
+OPERATORS = sorted(NAMES, key="kueue".__eq__)
 NODES = 16
 CPUS_OF_NODE = 8
 TEAM = "team"

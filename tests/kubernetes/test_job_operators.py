@@ -1,6 +1,7 @@
 """Jobs as podwright renders them, each by its own operator: queued by Kueue, with pods on nodes, until they end."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,20 +45,20 @@ class Kind:
     last: str = ""
     """A label of the pods whose end is the job's; all of them where there is none."""
     done: str = "Succeeded"
-    failed: str = "Failed"
 
-    @property
-    def manifest(self) -> Object:
+    def manifest(self, **changes: Any) -> Object:
         """The job as podwright renders it."""
-        (manifest,) = rendered(self.name, overrides=ENVIRONMENT, group="g5", **self.written)
+        (manifest,) = rendered(self.name, overrides=ENVIRONMENT, group="g5", **self.written | changes)
         return manifest
 
 
+LAUNCHER = "training.kubeflow.org/job-role=launcher"
 KINDS = [
     Kind("job", {"nodes": 2, "command": COMMAND, "retries": 0}, 2, done="Complete"),
     Kind("pytorch", {"nodes": 2, "command": COMMAND}, 2),
-    Kind("mpi", {"nodes": 2, "command": ["mpirun", "hostname"]}, 3, "training.kubeflow.org/job-role=launcher"),
-    Kind("nccl_test", {"nodes": 2}, 3, "training.kubeflow.org/job-role=launcher"),
+    Kind("mpi", {"nodes": 2, "command": ["mpirun", "hostname"]}, 3, LAUNCHER),
+    Kind("nccl_test", {"nodes": 2}, 3, LAUNCHER),
+    Kind("ray", {"nodes": 2, "command": COMMAND, "ray_version": "2.49.0"}, 3, "ray.io/node-type=head", "Complete"),
     Kind("train", {"nodes": 2, "command": COMMAND}, 2, done="Complete"),
 ]
 
@@ -86,7 +87,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     plane = ControlPlane(tmp_path_factory.mktemp("plane"), pins(), cache)
     plane.start()
     try:
-        for name in NAMES:
+        # Kueue last, as in a deployment.
+        for name in sorted(NAMES, key="kueue".__eq__):
             plane.install(name, settings({}) if name == "kueue" else None)
         Kubelets(plane.kubeconfig, "us-west-2", "one").follow(Nodes())
         objects = ApiObjects(plane.kubeconfig)
@@ -111,7 +113,10 @@ def workloads(server: ApiServer) -> list[Object]:
 
 
 def conditions(item: Object) -> set[str]:
-    return {one["type"] for one in item.get("status", {}).get("conditions") or () if one["status"] == "True"}
+    """What is true of an object. A RayJob says it in a field of its own."""
+    status = item.get("status", {})
+    true = {one["type"] for one in status.get("conditions") or () if one["status"] == "True"}
+    return true | {status.get("jobDeploymentStatus", "")}
 
 
 def running(server: ApiServer, count: int) -> list[Object]:
@@ -124,36 +129,50 @@ def running(server: ApiServer, count: int) -> list[Object]:
     return until(so_many, 120)
 
 
-def end(server: ApiServer, items: list[Object], code: int) -> None:
-    """Let running pods end, as the sandbox does."""
-    for item in items:
-        pod = {"apiVersion": "v1", "kind": "Pod"} | item
-        server.merge(pod, {"metadata": {"annotations": {RUNS_FOR: "1s", EXIT_CODE: str(code)}}})
+@contextmanager
+def applied(server: ApiServer, job: Object) -> Iterator[Object]:
+    """A job; in the end it is gone with its pods."""
+    server.apply(job)
+    try:
+        yield job
+    finally:
+        server.delete(job)
+        until(lambda: not pods(server) and not workloads(server), 120)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-@pytest.mark.parametrize("code", [0, 1], ids=["succeeds", "fails"])
-def test_a_job_is_admitted_runs_on_nodes_and_ends(server: ApiServer, kind: Kind, code: int) -> None:
-    job = kind.manifest
-    server.apply(job)
-    try:
-        actual = running(server, kind.pods)
-        assert len({item["spec"]["nodeName"] for item in actual}) >= kind.written["nodes"]
+def test_a_job_is_admitted_runs_on_nodes_and_ends(server: ApiServer, kind: Kind) -> None:
+    with applied(server, kind.manifest()) as job:
+        nodes = {item["spec"]["nodeName"] for item in running(server, kind.pods)}
+        assert len(nodes) >= kind.written["nodes"]
         (workload,) = workloads(server)
         assert {"QuotaReserved", "Admitted"} <= conditions(workload)
-        assert workload["metadata"]["ownerReferences"][0]["kind"] == job["kind"]
-        end(server, pods(server, kind.last), code)
-        expected = kind.failed if code else kind.done
-        until(lambda: expected in conditions(server.read(job)), 120)
+        assert [owner["kind"] for owner in workload["metadata"]["ownerReferences"]] == [job["kind"]]
+        for pod in pods(server, kind.last):
+            server.merge({"apiVersion": "v1", "kind": "Pod"} | pod, {"metadata": {"annotations": {RUNS_FOR: "1s"}}})
+        until(lambda: kind.done in conditions(server.read(job)), 120)
         until(lambda: "Finished" in conditions(workloads(server)[0]))
-    finally:
-        server.delete(job)
-        until(lambda: not [item for item in pods(server) if item["status"]["phase"] == "Running"])
 
 
-def test_a_job_beyond_the_quota_waits_without_pods(server: ApiServer) -> None:
-    """And what waits is the job itself, whatever objects its operator would make of it."""
-    for kind in KINDS:
-        job = kind.manifest
-        (manifest,) = rendered(kind.name, overrides=ENVIRONMENT, group="g5", **kind.written | {"nodes": 4})
-        server.apply(manifest | {"metadata": job["metadata"] | {"name": "waits"}})
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_a_job_beyond_the_quota_waits_without_pods(server: ApiServer, kind: Kind) -> None:
+    with applied(server, kind.manifest(nodes=5)) as job:
+        (workload,) = until(lambda: workloads(server))
+        until(lambda: any(item["type"] == "QuotaReserved" for item in workload_conditions(server)))
+        assert "QuotaReserved" not in conditions(workload)
+        assert [owner["kind"] for owner in workload["metadata"]["ownerReferences"]] == [job["kind"]]
+        assert pods(server) == []
+
+
+def workload_conditions(server: ApiServer) -> list[Object]:
+    return workloads(server)[0].get("status", {}).get("conditions", [])
+
+
+def test_a_ray_job_whose_command_fails_has_failed(server: ApiServer) -> None:
+    (kind,) = (kind for kind in KINDS if kind.name == "ray")
+    with applied(server, kind.manifest()) as job:
+        running(server, kind.pods)
+        (head,) = pods(server, kind.last)
+        ends = {RUNS_FOR: "1s", EXIT_CODE: "1"}
+        server.merge({"apiVersion": "v1", "kind": "Pod"} | head, {"metadata": {"annotations": ends}})
+        until(lambda: "Failed" in conditions(server.read(job)))

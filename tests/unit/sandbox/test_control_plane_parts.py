@@ -12,6 +12,9 @@ import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, build_opener
 
 import pytest
 from cryptography import x509
@@ -29,9 +32,11 @@ from podwright.sandbox.control_plane.kubectl import write_objects
 from podwright.sandbox.control_plane.operators import CONFIGURATION, NAMES, Name, operator, release
 from podwright.sandbox.control_plane.pins import Edit, GoModule, Part, Pins, Wheel, pins
 from podwright.sandbox.control_plane.processes import Component, Ports, Processes, is_alive
+from podwright.sandbox.control_plane.ray_dashboard import RayDashboard
 from podwright.sandbox.control_plane.toolchain import Go, fetch_program, go_toolchain
 from podwright.sandbox.control_plane.webhooks import on_loopback
 from podwright.sandbox.kubernetes.certificates import Authority
+from podwright.sandbox.kubernetes.store import KubernetesStore
 
 WHEEL = Wheel("some-etcd", "1.0", ("0" * 64,), "some_etcd/bin/etcd")
 MODULE = GoModule(
@@ -218,6 +223,49 @@ def test_operators_listen_on_loopback_at_ports_of_their_own(name: Name, tmp_path
         assert settings["health"] == {"healthProbeBindAddress": item.health_address}
         assert settings["webhook"]["host"] == "127.0.0.1"
     assert file.exists() == bool(item.settings)
+
+
+RAY_URL = "http://job-head-svc.team.svc.cluster.local:8265/api/jobs/job-1"
+
+
+def ray_cluster(state: dict[str, Any]) -> KubernetesStore:
+    """A Ray cluster whose head has a submitter in this state."""
+    store, labels = KubernetesStore("1.34"), {"ray.io/cluster": "job"}
+    metadata = {"name": "job-head-svc", "namespace": "team"}
+    spec = {"selector": labels, "ports": [{"port": 8265}]}
+    container = {"image": "ray", "imageID": "", "ready": True, "restartCount": 0}
+    statuses = [
+        container | {"name": "ray-head", "state": {"running": {}}},
+        container | {"name": "ray-job-submitter", "state": state},
+    ]
+    store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    store.create({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "head", "namespace": "team", "labels": labels}}
+    containers = [{"name": "ray-head", "image": "ray"}]
+    store.create(pod | {"spec": {"containers": containers}, "status": {"containerStatuses": statuses}})
+    return store
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ({"running": {}}, "RUNNING"),
+        ({"terminated": {"exitCode": 0}}, "SUCCEEDED"),
+        ({"terminated": {"exitCode": 1}}, "FAILED"),
+    ],
+)
+def test_a_job_of_ray_does_what_its_submitter_does(tmp_path: Path, state: dict[str, Any], expected: str) -> None:
+    port = Ports.free().ray_dashboard
+    dashboard = RayDashboard(port, tmp_path / "kubeconfig")
+    dashboard.objects = ray_cluster(state)
+    ask = build_opener(ProxyHandler({"http": f"http://127.0.0.1:{port}"})).open
+    try:
+        assert json.load(ask(RAY_URL)) == {"submission_id": "job-1", "status": expected}
+        for url in (RAY_URL.replace("job-head", "other"), RAY_URL.replace("jobs", "serve")):
+            with pytest.raises(HTTPError, match="404"):
+                ask(url)
+    finally:
+        dashboard.stop()
 
 
 def test_other_services_stay_as_they_are() -> None:
