@@ -4,14 +4,21 @@ import json
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from ...config.errors import CommandError
 from ...operations.programs.helm import tool
+
+# The names of the definitions that are served.
+_SERVED: Final = """{{range .items}}{{$name := .metadata.name}}{{range .status.conditions -}}
+{{if and (eq .type "Established") (eq .status "True")}}{{$name}} {{end}}{{end}}{{end}}"""
+_SERVED_SECONDS: Final = 60.0
+_POLL_SECONDS: Final = 0.2
 
 
 def write_objects(file: Path, sources: Sequence[Path], namespace: str = "") -> None:
@@ -54,10 +61,19 @@ def apply(kubeconfig: Path, objects: Sequence[dict[str, Any]]) -> None:
 
 
 def wait_served(kubeconfig: Path, definitions: Sequence[str]) -> None:
-    """Wait until the kinds of these definitions are served: who starts before looks for them again after seconds."""
-    if definitions:
-        names = [f"customresourcedefinition/{name}" for name in definitions]
-        _run(["wait", "--for", "condition=Established", "--timeout", "60s", *names], kubeconfig)
+    """Wait until the kinds of these definitions are served: who starts before looks for them again after seconds.
+
+    `kubectl wait` fails where a new definition has no conditions yet.
+
+    Raises:
+        CommandError: They are not served after a minute.
+    """
+    arguments = ["get", "crd", "--output", f"go-template={_SERVED}"]
+    deadline = time.monotonic() + _SERVED_SECONDS
+    while not set(definitions) <= set(_run(arguments, kubeconfig).split()):
+        if time.monotonic() > deadline:
+            raise CommandError(f"not served after {_SERVED_SECONDS:.0f} s: {', '.join(definitions)}")
+        time.sleep(_POLL_SECONDS)
 
 
 def delete(kubeconfig: Path, objects: Sequence[dict[str, Any]]) -> None:
