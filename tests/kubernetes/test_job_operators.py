@@ -1,5 +1,6 @@
 """Jobs as podwright renders them, each by its own operator: queued by Kueue, with pods on nodes, until they end."""
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -79,26 +80,32 @@ class Nodes:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane with all operators, nodes, and a team's quota as task governance makes it."""
     cache = Cache.of_user()
     installed = all(cache.state(part) is State.INSTALLED for part in pins().parts)
     require(installed, "the control plane: `podwright sandbox kubernetes install`")
-    plane = ControlPlane(tmp_path_factory.mktemp("plane"), pins(), cache)
-    plane.start()
+    control_plane = ControlPlane(tmp_path_factory.mktemp("plane"), pins(), cache)
+    control_plane.start()
     try:
         # Kueue last, as in a deployment.
         for name in sorted(NAMES, key="kueue".__eq__):
-            plane.install(name, settings({}) if name == "kueue" else None)
-        Kubelets(plane.kubeconfig, "us-west-2", "one").follow(Nodes())
-        objects = ApiObjects(plane.kubeconfig)
+            control_plane.install(name, settings({}) if name == "kueue" else None)
+        Kubelets(control_plane.kubeconfig, "us-west-2", "one").follow(Nodes())
+        objects = ApiObjects(control_plane.kubeconfig)
         resources = [{"InstanceType": TYPE, "Count": 4}]
         target = {"TeamName": "llm", "FairShareWeight": 10}
         apply_quota(objects, {"ComputeQuotaConfig": {"ComputeQuotaResources": resources}, "ComputeQuotaTarget": target})
         objects.apply(torch_runtime())
-        yield ApiServer.of(plane.kubeconfig)
+        yield control_plane
     finally:
-        plane.stop()
+        control_plane.stop()
+
+
+@pytest.fixture(scope="module")
+def server(plane: ControlPlane) -> ApiServer:
+    """Its API server, as its administrator."""
+    return ApiServer.of(plane.kubeconfig)
 
 
 def pods(server: ApiServer, labels: str = "") -> list[Object]:
@@ -176,3 +183,20 @@ def test_a_ray_job_whose_command_fails_has_failed(server: ApiServer) -> None:
         ends = {RUNS_FOR: "1s", EXIT_CODE: "1"}
         server.merge({"apiVersion": "v1", "kind": "Pod"} | head, {"metadata": {"annotations": ends}})
         until(lambda: "Failed" in conditions(server.read(job)))
+
+
+def test_kueuectl_lists_stops_and_resumes_work(plane: ControlPlane, server: ApiServer) -> None:
+    program = Cache.of_user().folder(pins().part("kueuectl")) / "kueuectl"
+
+    def kueuectl(*arguments: str) -> str:
+        command = [str(program), "--kubeconfig", str(plane.kubeconfig), "--namespace", TEAM, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    with applied(server, KINDS[0].manifest()):
+        running(server, KINDS[0].pods)
+        name = workloads(server)[0]["metadata"]["name"]
+        assert name in kueuectl("list", "workload", "--status", "admitted")
+        kueuectl("stop", "workload", name)
+        until(lambda: not pods(server))
+        kueuectl("resume", "workload", name)
+        running(server, KINDS[0].pods)
