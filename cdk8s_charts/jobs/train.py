@@ -7,7 +7,8 @@ from ...config.settings.jobs.kinds import TrainJob
 from ...planning.jobs.plan import JobPlan
 from .pod import Manifest, metadata, pod_metadata, pod_spec, resources
 
-_MANAGER = "podwright"
+# Trainer refuses a name without a domain.
+_MANAGER = "podwright/jobs"
 # What Trainer's own runtimes call the job and the container that train.
 _NODE = "node"
 

@@ -5,7 +5,7 @@ Use `podwright sandbox kubernetes`.
 
 import argparse
 import sys
-from typing import Any
+from typing import Any, Final
 
 from ...config.errors import CommandError
 from ...operations.output.console import write_answer, write_error, write_json, write_line, write_note
@@ -14,6 +14,10 @@ from .install import duration, install
 from .pins import Part, pins
 
 _INTERRUPTED = 130
+_NOTES: Final = {
+    "kuberay": "pods run nothing, so a stand-in for Ray's dashboard answers: a job does what its submitter does"
+}
+"""What a part cannot show here."""
 
 
 def main() -> int:
@@ -46,7 +50,8 @@ def _status(cache: Cache, as_json: bool) -> int:
         return 0 if whole else 1
     for row in rows:
         figures = f", {row['size'] / 1e6:.0f} MB, built in {duration(row['seconds'])}" if "size" in row else ""
-        write_line(f"{row['name']} {row['version']}: {row['state']}{figures}")
+        note = f"; {row['note']}" if "note" in row else ""
+        write_line(f"{row['name']} {row['version']}: {row['state']}{figures}{note}")
     if whole:
         size, seconds = sum(row["size"] for row in rows), sum(row["seconds"] for row in rows)
         write_line(f"The control plane is installed in {cache.root}: {size / 1e6:.0f} MB, {duration(seconds)}.")
@@ -58,7 +63,8 @@ def _status(cache: Cache, as_json: bool) -> int:
 def _row(cache: Cache, part: Part) -> dict[str, Any]:
     record = cache.record(part)
     figures = {"size": record.size, "seconds": record.seconds} if record else {}
-    return {"name": part.name, "version": part.version, "state": cache.state(part)} | figures
+    note = {"note": _NOTES[part.name]} if part.name in _NOTES else {}
+    return {"name": part.name, "version": part.version, "state": cache.state(part)} | figures | note
 
 
 def _remove(cache: Cache, as_json: bool) -> int:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..kubernetes.certificates import Authority
-from .operators import TIME_SCALE, Operator, settings_of
+from .kubectl import account_token
+from .operators import CONFIGURATION, TIME_SCALE, Operator, operator, settings_of
 from .processes import Component, Ports
+from .ray_dashboard import RayDashboard
 from .webhooks import mount_secret
 
 _SERVICE_CIDR = "10.96.0.0/16"
@@ -150,7 +152,7 @@ class Components:
         """An operator's process; its release's objects are applied already."""
         folder = self.folder / "processes" / operator.name
         folder.mkdir(parents=True, exist_ok=True)
-        kubeconfig = self.kubeconfig(operator.name, operator.user, _ACCOUNTS)
+        kubeconfig = self._of_account(operator)
         admin = self.admin
         arguments = operator.arguments(folder, kubeconfig, settings_of(operator, admin))
         command = [str(self.parts[operator.name] / operator.program), *arguments]
@@ -159,14 +161,22 @@ class Components:
         def mount() -> bool:
             return not operator.secret or mount_secret(admin, operator.namespace, operator.secret, certificates)
 
-        ready = f"http://127.0.0.1:{operator.health}/readyz"
-        variables = {"TMPDIR": str(folder), TIME_SCALE: str(self.time_scale)}
+        variables = {"TMPDIR": str(folder), "HEALTH_ADDRESS": operator.health_address, TIME_SCALE: str(self.time_scale)}
+        if operator.name == "kuberay":
+            # Only what is not on loopback goes by a proxy.
+            variables["HTTP_PROXY"] = f"http://127.0.0.1:{self.ports.ray_dashboard}"
+        ready = f"http://{operator.health_address}/{operator.ready}"
         return Component(operator.name, command, ready, variables, mount)
+
+    def ray_dashboard(self) -> RayDashboard:
+        """Start what KubeRay asks about jobs of Ray, as KubeRay's user."""
+        item = operator("kuberay", self.ports)
+        return RayDashboard(self.ports.ray_dashboard, self._of_account(item))
 
     def is_configured(self, operator: Operator) -> bool:
         """Whether an operator was started with the configuration that the cluster has now."""
         folder = self.folder / "processes" / operator.name
-        file = folder / "kueue.json"
+        file = folder / CONFIGURATION
         settings = settings_of(operator, self.admin)
         return not file.exists() or file.read_text(encoding="utf-8") == operator.configuration(folder, settings)
 
@@ -195,10 +205,17 @@ class Components:
 
     def kubeconfig(self, name: str, user: str, groups: Sequence[str] = ()) -> Path:
         """The kubeconfig of a user. JSON is YAML, too."""
-        authority = self.authority
-        pair = authority.client(name, user, groups)
-        cluster = {"server": f"https://127.0.0.1:{self.ports.api}", "certificate-authority": str(authority.file)}
+        pair = self.authority.client(name, user, groups)
         credentials = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
+        return self._kubeconfig(name, user, credentials)
+
+    def _of_account(self, operator: Operator) -> Path:
+        """The kubeconfig of an operator. A certificate has no room for the longer names of service accounts."""
+        token = account_token(self.admin, operator.namespace, operator.account)
+        return self._kubeconfig(operator.name, operator.user, {"token": token})
+
+    def _kubeconfig(self, name: str, user: str, credentials: Mapping[str, str]) -> Path:
+        cluster = {"server": f"https://127.0.0.1:{self.ports.api}", "certificate-authority": str(self.authority.file)}
         config = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -208,5 +225,6 @@ class Components:
             "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": user}}],
         }
         file = self._keys / f"{name}.kubeconfig"
+        file.touch(0o600)
         file.write_text(json.dumps(config), encoding="utf-8")
         return file

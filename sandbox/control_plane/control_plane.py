@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,14 +11,16 @@ from ...config.errors import CommandError
 from ..kubernetes.certificates import Authority
 from .cache import Cache, State
 from .components import Components
-from .kubectl import apply, delete, read_objects
-from .operators import OWN, Name, Operator, is_settings, operator, release
+from .kubectl import apply, delete, read_objects, wait_served
+from .operators import NAMES, OWN, Name, Operator, is_settings, operator, release
 from .pins import Pins
 from .processes import Ports, Processes, Running
+from .ray_dashboard import RayDashboard
 from .webhooks import Manifest, on_loopback
 
 _OPERATORS: Final = "operators.json"
 _PORTS: Final = "ports.json"
+_DEFINITION: Final = "CustomResourceDefinition"
 
 
 class ControlPlane:
@@ -35,6 +38,7 @@ class ControlPlane:
         self._time_scale = time_scale
         self._processes = Processes(self._folder / "processes")
         self._components: Components | None = None
+        self._dashboard: RayDashboard | None = None
         self._lock = threading.RLock()
         """Held by whoever starts or stops processes: what is being stopped is not started again."""
 
@@ -92,6 +96,9 @@ class ControlPlane:
         """Stop all of its processes, the last one first. Its data stay."""
         with self._lock:
             self._processes.stop()
+            if self._dashboard:
+                self._dashboard.stop()
+                self._dashboard = None
 
     def restart_ended(self) -> list[str]:
         """Start again what ended by itself. Returns the names of the components.
@@ -112,16 +119,26 @@ class ControlPlane:
         for item in items if moved else ():
             self._move(item)
         operators = [components.operator(item) for item in items]
+        if "kuberay" in self.operators:
+            self._dashboard = components.ray_dashboard()
         base = [components.controller_manager(), components.scheduler(), components.kwok()]
         self._processes.start(trusted, *base, *operators)
 
     def _move(self, item: Operator) -> None:
         """Let an operator's services lead to its new ports."""
-        objects = on_loopback(release(self._parts[item.name], {}), item.services)
+        objects = on_loopback(release(item, self._parts[item.name]), item.services)
         served = {"Service", "APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
         # kubectl refuses to apply nothing, which one without a service has.
         if moved := [entry for entry in objects if entry["kind"] in served or _is_converted(entry)]:
             apply(self.kubeconfig, moved)
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """The names of the definitions of custom kinds that its operators bring."""
+        releases = (read_objects(self._parts[name] / "release.yaml") for name in NAMES)
+        return frozenset(
+            item["metadata"]["name"] for objects in releases for item in objects if item["kind"] == _DEFINITION
+        )
 
     @property
     def operators(self) -> list[Name]:
@@ -145,9 +162,16 @@ class ControlPlane:
             return
         components = self._running_components()
         item = operator(name, components.ports)
-        apply(self.kubeconfig, on_loopback(release(self._parts[name], settings or {}), item.services))
+        objects = release(item, self._parts[name], settings)
+        apply(self.kubeconfig, on_loopback(objects, item.services))
+        wait_served(self.kubeconfig, [entry["metadata"]["name"] for entry in objects if entry["kind"] == _DEFINITION])
         with self._lock:
+            if name == "kuberay":
+                self._dashboard = self._dashboard or components.ray_dashboard()
             self._processes.start(components.authority.file, components.operator(item))
+            if "kueue" in self.operators:
+                # It looks for kinds when it starts, and for those that it lacks every two minutes.
+                self._restart(operator("kueue", components.ports))
             self._write_operators([*self.operators, name])
 
     def chart(self, name: str) -> Path | None:
@@ -156,26 +180,34 @@ class ControlPlane:
         return next((folder for folder in folders if folder.is_dir()), None)
 
     def restart(self, name: Name, settings: Mapping[str, Any] | None = None) -> None:
-        """Start an operator again if the configuration changed that the cluster has for it.
+        """Start an operator again, if it runs and the configuration changed that the cluster has for it.
 
         Args:
             name: The operator.
             settings: What its configuration now has in place of the release's; None leaves the cluster's as it is.
         """
+        if name not in self.operators:
+            return
         components = self._running_components()
         item = operator(name, components.ports)
         if settings is not None:
-            apply(self.kubeconfig, [entry for entry in release(self._parts[name], settings) if is_settings(entry)])
-        if components.is_configured(item):
-            return
-        with self._lock:
-            self._processes.stop(name)
-            self._processes.start(components.authority.file, components.operator(item))
+            apply(
+                self.kubeconfig, [entry for entry in release(item, self._parts[name], settings) if is_settings(entry)]
+            )
+        if not components.is_configured(item):
+            with self._lock:
+                self._restart(item)
+
+    def _restart(self, item: Operator) -> None:
+        components = self._running_components()
+        self._processes.stop(item.name)
+        self._processes.start(components.authority.file, components.operator(item))
 
     def uninstall(self, name: Name) -> None:
         """Stop an operator and take its release away, except for its kinds and their objects."""
         if name in self.operators:
-            objects = [item for item in release(self._parts[name], {}) if item["kind"] != "CustomResourceDefinition"]
+            item = operator(name, self._running_components().ports)
+            objects = [entry for entry in release(item, self._parts[name]) if entry["kind"] != _DEFINITION]
             delete(self.kubeconfig, objects)
             with self._lock:
                 self._processes.stop(name)
@@ -190,4 +222,4 @@ class ControlPlane:
 
 
 def _is_converted(item: Manifest) -> bool:
-    return item["kind"] == "CustomResourceDefinition" and "webhook" in item["spec"].get("conversion", {})
+    return item["kind"] == _DEFINITION and "webhook" in item["spec"].get("conversion", {})

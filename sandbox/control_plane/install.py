@@ -69,7 +69,7 @@ def _build(module: GoModule, folder: Path, go: Go) -> None:
     command = ["build", "-mod=mod", "-trimpath", "-v", "-ldflags", linker_flags(module), "-o", f"{folder}/"]
     _compile(module, [*command, *module.packages], folder, go)
     for name, sources in module.objects.items():
-        write_objects(folder / f"{name}.yaml", [source / item for item in sources])
+        write_objects(folder / f"{name}.yaml", [source / item for item in sources], module.namespace)
     for chart in module.charts:
         _copy(source / chart, folder / chart)
     shutil.rmtree(folder / EDITED, ignore_errors=True)

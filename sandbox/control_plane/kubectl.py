@@ -1,22 +1,47 @@
 """Kubernetes objects as files, and the real kubectl that applies them."""
 
 import json
+import os
 import subprocess
-from collections.abc import Iterable, Sequence
+import tempfile
+import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from ...config.errors import CommandError
 from ...operations.programs.helm import tool
 
+# The names of the definitions that are served.
+_SERVED: Final = """{{range .items}}{{$name := .metadata.name}}{{range .status.conditions -}}
+{{if and (eq .type "Established") (eq .status "True")}}{{$name}} {{end}}{{end}}{{end}}"""
+_SERVED_SECONDS: Final = 60.0
+_POLL_SECONDS: Final = 0.2
 
-def write_objects(file: Path, sources: Iterable[Path]) -> None:
-    """Write the objects of files and kustomizations into one file: a YAML document each, in JSON, which reads fast."""
-    texts = [_run(["kustomize", str(source)]) if source.is_dir() else source.read_text() for source in sources]
+
+def write_objects(file: Path, sources: Sequence[Path], namespace: str = "") -> None:
+    """Write the objects of files and kustomizations into one file: a YAML document each, in JSON, which reads fast.
+
+    With a namespace all sources are kustomizations, whose objects are put there.
+    """
+    if namespace:
+        texts = [_kustomized(sources, namespace)]
+    else:
+        texts = [_run(["kustomize", str(source)]) if source.is_dir() else source.read_text() for source in sources]
     objects = [item for text in texts for item in yaml.load_all(text, yaml.CSafeLoader) if item]
     file.write_text("".join(f"---\n{json.dumps(item)}\n" for item in objects), encoding="utf-8")
+
+
+def _kustomized(sources: Sequence[Path], namespace: str) -> str:
+    """The objects of kustomizations in a namespace. JSON is YAML, too."""
+    with tempfile.TemporaryDirectory() as folder:
+        # Kustomize takes relative paths alone.
+        resources = [os.path.relpath(source.resolve(), Path(folder).resolve()) for source in sources]
+        kustomization = {"namespace": namespace, "resources": resources}
+        Path(folder, "kustomization.yaml").write_text(json.dumps(kustomization), encoding="utf-8")
+        return _run(["kustomize", folder])
 
 
 def read_objects(file: Path) -> list[dict[str, Any]]:
@@ -37,6 +62,22 @@ def apply(kubeconfig: Path, objects: Sequence[dict[str, Any]]) -> None:
     _run(["apply", "--server-side", "--force-conflicts", "--filename", "-"], kubeconfig, text)
 
 
+def wait_served(kubeconfig: Path, definitions: Sequence[str]) -> None:
+    """Wait until the kinds of these definitions are served: who starts before looks for them again after seconds.
+
+    `kubectl wait` fails where a new definition has no conditions yet.
+
+    Raises:
+        CommandError: They are not served after a minute.
+    """
+    arguments = ["get", "crd", "--output", f"go-template={_SERVED}"]
+    deadline = time.monotonic() + _SERVED_SECONDS
+    while not set(definitions) <= set(_run(arguments, kubeconfig).split()):
+        if time.monotonic() > deadline:
+            raise CommandError(f"not served after {_SERVED_SECONDS:.0f} s: {', '.join(definitions)}")
+        time.sleep(_POLL_SECONDS)
+
+
 def delete(kubeconfig: Path, objects: Sequence[dict[str, Any]]) -> None:
     """Delete objects, those that are there; a namespace goes with all that is in it."""
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
@@ -47,6 +88,12 @@ def find(kubeconfig: Path, kind: str, namespace: str, name: str) -> dict[str, An
     """An object of the cluster; None without one."""
     text = _run(["get", kind, name, "--namespace", namespace, "--ignore-not-found", "--output", "json"], kubeconfig)
     return json.loads(text) if text else None
+
+
+def account_token(kubeconfig: Path, namespace: str, account: str) -> str:
+    """A token of a service account, for ten years."""
+    options = ["--namespace", namespace, "--duration", "87600h"]
+    return _run(["create", "token", account, *options], kubeconfig).strip()
 
 
 def _run(arguments: Sequence[str], kubeconfig: Path | None = None, text: str | None = None) -> str:

@@ -57,6 +57,9 @@ class GoModule:
     edits: tuple[Edit, ...] = ()
     """Changes of the sources before they are built."""
 
+    namespace: str = ""
+    """Where its objects go that do not say it themselves."""
+
     charts: tuple[str, ...] = ()
     """Folders of Helm charts that the module carries."""
 

@@ -55,6 +55,13 @@ class Ports:
     training_operator_health: int
     training_operator_webhooks: int
     hyperpod_training_operator_health: int
+    mpi_operator_health: int
+    kuberay_health: int
+    ray_dashboard: int
+    jobset_health: int
+    jobset_webhooks: int
+    trainer_health: int
+    trainer_webhooks: int
 
     @classmethod
     def free(cls, api: int = 0) -> "Ports":

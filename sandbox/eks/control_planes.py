@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
+from ...config.catalog.charts import HYPERPOD_DEPENDENCIES, KUEUE
 from ...config.errors import CommandError
 from ...config.settings.governance.task_governance import ADDON
-from ...config.settings.platform import TRAINING_OPERATOR
+from ...config.settings.platform import KUBEFLOW_TRAINER, KUBERAY, TRAINING_OPERATOR
 from ..control_plane.cache import Cache
 from ..control_plane.control_plane import ControlPlane
 from ..control_plane.operators import Name
@@ -21,14 +22,18 @@ from ..protocol.json_objects import JsonObject
 from .task_governance import settings
 from .webhook_files import api_server_options
 
-_OPERATORS: Final[dict[str, Name]] = {
-    ADDON: "kueue",
-    "kueue": "kueue",
-    # Of HyperPod's chart, which has both training operator and MPI operator.
-    "hyperpod-dependencies": "training-operator",
-    TRAINING_OPERATOR: "hyperpod-training-operator",
+_OPERATORS: Final[dict[str, tuple[Name, ...]]] = {
+    ADDON: ("kueue",),
+    KUEUE: ("kueue",),
+    HYPERPOD_DEPENDENCIES: ("training-operator", "mpi-operator"),
+    KUBERAY: ("kuberay",),
+    KUBEFLOW_TRAINER: ("jobset", "trainer"),
+    TRAINING_OPERATOR: ("hyperpod-training-operator",),
 }
-"""The operators that run here, by the add-on or chart that brings them."""
+"""The operators that run here, by the add-on or chart that brings them, in the order in which they start."""
+
+_SWITCHES: Final[dict[Name, str]] = {"training-operator": "trainingOperators", "mpi-operator": "mpi-operator"}
+"""The values of HyperPod's chart that turn an operator off."""
 
 
 class Followed(NodeService, DrillService, Protocol):
@@ -76,15 +81,26 @@ class ControlPlanes:
         self.planes[region, cluster] = plane
         return plane
 
-    def install(self, region: str, cluster: str, owner: str) -> None:
+    def install(self, region: str, cluster: str, owner: str, values: JsonObject | None = None) -> None:
         """Run what an add-on or a chart of this name brings, as far as it runs here, where the cluster is a real one.
+
+        Args:
+            region: The cluster's.
+            cluster: Its name.
+            owner: The add-on or the release of the chart.
+            values: The chart's, some of which turn an operator off.
 
         Raises:
             CommandError: Its objects are refused, or it does not get ready.
         """
         plane = self.planes.get((region, cluster))
-        if plane and owner in _OPERATORS:
-            plane.install(_OPERATORS[owner], settings({}) if owner == ADDON else None)
+        if plane is None:
+            return
+        for name in _OPERATORS.get(owner, ()):
+            if (values or {}).get(_SWITCHES.get(name, ""), {}).get("enabled", True):
+                plane.install(name, settings({}) if owner == ADDON else None)
+            else:
+                plane.uninstall(name)
 
     def chart(self, region: str, cluster: str, name: str) -> Path | None:
         """The upstream chart of this name, where the cluster's control plane carries it."""
@@ -94,14 +110,18 @@ class ControlPlanes:
     def restart(self, region: str, cluster: str, owner: str, changed: JsonObject | None = None) -> None:
         """Let an operator take the configuration that its chart brought, or one that is changed."""
         plane = self.planes.get((region, cluster))
-        if plane and _OPERATORS.get(owner) == "kueue":
-            plane.restart("kueue", changed)
+        if plane is None:
+            return
+        for name in _OPERATORS.get(owner, ()):
+            plane.restart(name, changed)
 
     def uninstall(self, region: str, cluster: str, owner: str) -> None:
         """Stop what an add-on or a chart brought."""
         plane = self.planes.get((region, cluster))
-        if plane and owner in _OPERATORS:
-            plane.uninstall(_OPERATORS[owner])
+        if plane is None:
+            return
+        for name in reversed(_OPERATORS.get(owner, ())):
+            plane.uninstall(name)
 
     def follow(self, service: Followed) -> None:
         """Let the Node objects of all clusters follow HyperPod's nodes, and let pods end that should.

@@ -106,6 +106,8 @@ class ApiObjects:
     """The objects of the API server that an administrator's kubeconfig leads to. Connections are kept elsewhere."""
 
     kubeconfig: Path
+    carried: frozenset[str] = frozenset()
+    """Definitions of kinds that the control plane carries: their operators bring them, so ours are not served."""
 
     @property
     def _api(self) -> Connection:
@@ -201,7 +203,8 @@ class ApiObjects:
     def install(self, owner: str) -> None:
         """Serve the custom kinds that a chart or an add-on of this name brings; those that are there stay."""
         for definition in installed_by(owner):
-            if self.find(*_DEFINITION, definition["metadata"]["name"]) is None:
+            name = definition["metadata"]["name"]
+            if name not in self.carried and self.find(*_DEFINITION, name) is None:
                 self.apply(definition)
 
     def upgrade(self, release: Release) -> None:

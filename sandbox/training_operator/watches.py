@@ -97,9 +97,4 @@ def _connection(kubeconfig: Path) -> kopf.ConnectionInfo:
     """Where the API server is, and who the operator is, by a kubeconfig of the sandbox."""
     config = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-    return kopf.ConnectionInfo(
-        server=cluster["server"],
-        ca_path=cluster["certificate-authority"],
-        certificate_path=user["client-certificate"],
-        private_key_path=user["client-key"],
-    )
+    return kopf.ConnectionInfo(server=cluster["server"], ca_path=cluster["certificate-authority"], token=user["token"])

@@ -54,6 +54,19 @@ def test_the_version_is_the_servers(objects: ApiObjects) -> None:
     assert pins().part("kubernetes").version.startswith(f"{objects.version}.")
 
 
+def test_kinds_that_operators_bring_are_not_ours(plane: ControlPlane) -> None:
+    """Those of Kueue and of all kinds of jobs but HyperPod's own; theirs come with the operators."""
+    objects = ApiObjects(plane.kubeconfig, plane.kinds)
+    before = {item["metadata"]["name"] for item in objects.all(*DEFINITION)}
+    for owner in sorted({owner for name in names() for owner in content(name)["installed_by"]}):
+        objects.install(owner)
+    jobs = {"pytorchjobs.kubeflow.org", "mpijobs.kubeflow.org", "rayjobs.ray.io", "trainjobs.trainer.kubeflow.org"}
+    assert jobs | {"clusterqueues.kueue.x-k8s.io", "jobsets.jobset.x-k8s.io"} <= plane.kinds
+    served = {item["metadata"]["name"] for item in objects.all(*DEFINITION)}
+    assert (served - before) & plane.kinds == set()
+    assert "hyperpodpytorchjobs.sagemaker.amazonaws.com" in served
+
+
 def test_every_kind_of_ours_is_served(objects: ApiObjects) -> None:
     for owner in sorted({owner for name in names() for owner in content(name)["installed_by"]}):
         objects.install(owner)

@@ -12,6 +12,9 @@ import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, build_opener
 
 import pytest
 from cryptography import x509
@@ -26,12 +29,14 @@ from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.control_plane.go_modules import EDITED, go_mod, go_sum, linker_flags
 from podwright.sandbox.control_plane.install import install
 from podwright.sandbox.control_plane.kubectl import write_objects
-from podwright.sandbox.control_plane.operators import operator, release
+from podwright.sandbox.control_plane.operators import CONFIGURATION, NAMES, Name, operator, release
 from podwright.sandbox.control_plane.pins import Edit, GoModule, Part, Pins, Wheel, pins
 from podwright.sandbox.control_plane.processes import Component, Ports, Processes, is_alive
+from podwright.sandbox.control_plane.ray_dashboard import RayDashboard
 from podwright.sandbox.control_plane.toolchain import Go, fetch_program, go_toolchain
 from podwright.sandbox.control_plane.webhooks import on_loopback
 from podwright.sandbox.kubernetes.certificates import Authority
+from podwright.sandbox.kubernetes.store import KubernetesStore
 
 WHEEL = Wheel("some-etcd", "1.0", ("0" * 64,), "some_etcd/bin/etcd")
 MODULE = GoModule(
@@ -171,16 +176,96 @@ def test_kueues_services_lead_to_its_process(tmp_path: Path) -> None:
     write_objects(tmp_path / "release.yaml", [source])
     ports = Ports.free()
     kueue = operator("kueue", ports)
-    objects = on_loopback(release(tmp_path, {"resources": {}}), kueue.services)
-    service, configured, api, webhooks, definition = objects
+    objects = on_loopback(release(kueue, tmp_path, {"resources": {}}), kueue.services)
+    namespace, secret, service, configured, api, webhooks, definition = objects
+    assert [namespace["metadata"]["name"], secret["metadata"]["name"]] == ["kueue-system", "kueue-webhook-server-cert"]
     assert service["spec"] == {"type": "ExternalName", "externalName": "localhost"}
     assert api["spec"]["service"]["port"] == ports.kueue_visibility
     assert webhooks["webhooks"][0]["clientConfig"]["service"]["port"] == ports.kueue_webhooks
     assert definition["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["port"] == ports.kueue_webhooks
     kueue.arguments(tmp_path, tmp_path / "kubeconfig", configured["data"]["controller_manager_config.yaml"])
-    settings = json.loads((tmp_path / "kueue.json").read_text())
+    settings = json.loads((tmp_path / CONFIGURATION).read_text())
     assert (settings["clientConnection"], settings["resources"]) == ({"qps": 300}, {})
     assert settings["webhook"]["port"] == ports.kueue_webhooks
+
+
+def test_objects_of_kustomizations_are_put_into_a_namespace(tmp_path: Path) -> None:
+    (tmp_path / "kustomization.yaml").write_text("resources: [one.yaml]")
+    (tmp_path / "one.yaml").write_text("{apiVersion: v1, kind: ServiceAccount, metadata: {name: one}}")
+    write_objects(tmp_path / "release.yaml", [tmp_path], "theirs")
+    kuberay = dataclasses.replace(operator("kuberay", Ports.free()), namespace="theirs")
+    namespace, account = release(kuberay, tmp_path)
+    assert (namespace["kind"], namespace["metadata"]["name"]) == ("Namespace", "theirs")
+    assert account["metadata"] == {"name": "one", "namespace": "theirs"}
+
+
+def test_a_kind_is_left_to_the_operator_that_serves_it(tmp_path: Path) -> None:
+    definition = (
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: mpijobs.kubeflow.org}"
+    )
+    (tmp_path / "source.yaml").write_text(definition)
+    write_objects(tmp_path / "release.yaml", [tmp_path / "source.yaml"])
+    ports = Ports.free()
+    kinds = {name: [item["kind"] for item in release(operator(name, ports), tmp_path)] for name in NAMES}
+    assert "CustomResourceDefinition" in kinds["mpi-operator"]
+    assert "CustomResourceDefinition" not in kinds["training-operator"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_operators_listen_on_loopback_at_ports_of_their_own(name: Name, tmp_path: Path) -> None:
+    """That none of them listens elsewhere is seen where they run (tests/kubernetes/test_control_plane.py)."""
+    item = operator(name, Ports.free())
+    arguments = item.arguments(tmp_path, tmp_path / "kubeconfig", "{}")
+    assert {str(tmp_path / "kubeconfig")} == {text.partition("=")[2] for text in arguments if "kube" in text.lower()}
+    file = tmp_path / CONFIGURATION
+    if item.settings:
+        settings = json.loads(file.read_text())
+        assert settings["health"] == {"healthProbeBindAddress": item.health_address}
+        assert settings["webhook"]["host"] == "127.0.0.1"
+    assert file.exists() == bool(item.settings)
+
+
+RAY_URL = "http://job-head-svc.team.svc.cluster.local:8265/api/jobs/job-1"
+
+
+def ray_cluster(state: dict[str, Any]) -> KubernetesStore:
+    """A Ray cluster whose head has a submitter in this state."""
+    store, labels = KubernetesStore("1.34"), {"ray.io/cluster": "job"}
+    metadata = {"name": "job-head-svc", "namespace": "team"}
+    spec = {"selector": labels, "ports": [{"port": 8265}]}
+    container = {"image": "ray", "imageID": "", "ready": True, "restartCount": 0}
+    statuses = [
+        container | {"name": "ray-head", "state": {"running": {}}},
+        container | {"name": "ray-job-submitter", "state": state},
+    ]
+    store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    store.create({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "head", "namespace": "team", "labels": labels}}
+    containers = [{"name": "ray-head", "image": "ray"}]
+    store.create(pod | {"spec": {"containers": containers}, "status": {"containerStatuses": statuses}})
+    return store
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ({"running": {}}, "RUNNING"),
+        ({"terminated": {"exitCode": 0}}, "SUCCEEDED"),
+        ({"terminated": {"exitCode": 1}}, "FAILED"),
+    ],
+)
+def test_a_job_of_ray_does_what_its_submitter_does(tmp_path: Path, state: dict[str, Any], expected: str) -> None:
+    port = Ports.free().ray_dashboard
+    dashboard = RayDashboard(port, tmp_path / "kubeconfig")
+    dashboard.objects = ray_cluster(state)
+    ask = build_opener(ProxyHandler({"http": f"http://127.0.0.1:{port}"})).open
+    try:
+        assert json.load(ask(RAY_URL)) == {"submission_id": "job-1", "status": expected}
+        for url in (RAY_URL.replace("job-head", "other"), RAY_URL.replace("jobs", "serve")):
+            with pytest.raises(HTTPError, match="404"):
+                ask(url)
+    finally:
+        dashboard.stop()
 
 
 def test_other_services_stay_as_they_are() -> None:

@@ -1,0 +1,202 @@
+"""Jobs as podwright renders them, each by its own operator: queued by Kueue, with pods on nodes, until they end."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from api_server import ApiServer, Object, until
+from job_environment import rendered
+from needs import require
+from podwright.cdk8s_charts.training_runtime import torch_runtime
+from podwright.sandbox.control_plane.cache import Cache, State
+from podwright.sandbox.control_plane.control_plane import ControlPlane
+from podwright.sandbox.control_plane.operators import NAMES
+from podwright.sandbox.control_plane.pins import pins
+from podwright.sandbox.eks.task_governance import apply_quota, settings
+from podwright.sandbox.hyperpod.kubelets import Kubelets
+from podwright.sandbox.hyperpod.pod_ends import EXIT_CODE, RUNS_FOR
+from podwright.sandbox.kubernetes.api_objects import ApiObjects
+
+QUEUES = "kueue.x-k8s.io/v1beta2"
+TYPE = "ml.g5.12xlarge"
+TEAM = "hyperpod-ns-llm"
+LABELS = {
+    "sagemaker.amazonaws.com/instance-group-name": "g5",
+    "node.kubernetes.io/instance-type": TYPE,
+    "sagemaker.amazonaws.com/node-health-status": "Schedulable",
+}
+ENVIRONMENT: dict[str, Any] = {
+    "groups": {"g5": {"instance_type": TYPE, "count": 4}},
+    "teams": {"llm": {"quota": {"g5": 4}}},
+}
+COMMAND = ["python", "train.py"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of job: how one is written, how many pods it has, and how it is seen to have ended."""
+
+    name: str
+    written: Object
+    pods: int
+    last: str = ""
+    """A label of the pods whose end is the job's; all of them where there is none."""
+    done: str = "Succeeded"
+
+    def manifest(self, **changes: Any) -> Object:
+        """The job as podwright renders it."""
+        (manifest,) = rendered(self.name, overrides=ENVIRONMENT, group="g5", **self.written | changes)
+        return manifest
+
+
+LAUNCHER = "training.kubeflow.org/job-role=launcher"
+KINDS = [
+    Kind("job", {"nodes": 2, "command": COMMAND, "retries": 0}, 2, done="Complete"),
+    Kind("pytorch", {"nodes": 2, "command": COMMAND}, 2),
+    Kind("mpi", {"nodes": 2, "command": ["mpirun", "hostname"]}, 3, LAUNCHER),
+    Kind("nccl_test", {"nodes": 2}, 3, LAUNCHER),
+    Kind("ray", {"nodes": 2, "command": COMMAND, "ray_version": "2.49.0"}, 3, "ray.io/node-type=head", "Complete"),
+    Kind("train", {"nodes": 2, "command": COMMAND}, 2, done="Complete"),
+]
+
+
+@dataclass
+class Nodes:
+    """Four nodes of the group that the jobs are for, in place of HyperPod's."""
+
+    names: list[str] = field(default_factory=lambda: [f"hyperpod-i-{number}" for number in range(4)])
+
+    def kubernetes_nodes(self, region: str, eks_cluster: str) -> list[Object]:
+        """Those that are ready."""
+        status = {"conditions": [{"type": "Ready", "status": "True"}]}
+        return [{"metadata": {"name": name, "labels": LABELS}, "status": status} for name in self.names]
+
+    def patch_node(self, region: str, eks_cluster: str, name: str, patch: Object) -> None:
+        """Nobody changes one."""
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane with all operators, nodes, and a team's quota as task governance makes it."""
+    cache = Cache.of_user()
+    installed = all(cache.state(part) is State.INSTALLED for part in pins().parts)
+    require(installed, "the control plane: `podwright sandbox kubernetes install`")
+    control_plane = ControlPlane(tmp_path_factory.mktemp("plane"), pins(), cache)
+    control_plane.start()
+    try:
+        # Kueue last, as in a deployment.
+        for name in sorted(NAMES, key="kueue".__eq__):
+            control_plane.install(name, settings({}) if name == "kueue" else None)
+        Kubelets(control_plane.kubeconfig, "us-west-2", "one").follow(Nodes())
+        objects = ApiObjects(control_plane.kubeconfig)
+        resources = [{"InstanceType": TYPE, "Count": 4}]
+        target = {"TeamName": "llm", "FairShareWeight": 10}
+        apply_quota(objects, {"ComputeQuotaConfig": {"ComputeQuotaResources": resources}, "ComputeQuotaTarget": target})
+        objects.apply(torch_runtime())
+        yield control_plane
+    finally:
+        control_plane.stop()
+
+
+@pytest.fixture(scope="module")
+def server(plane: ControlPlane) -> ApiServer:
+    """Its API server, as its administrator."""
+    return ApiServer.of(plane.kubeconfig)
+
+
+def pods(server: ApiServer, labels: str = "") -> list[Object]:
+    """The pods of the team, of a label if one is named."""
+    name, _, value = labels.partition("=")
+    items = server.items("v1", "Pod", TEAM)
+    return [item for item in items if not labels or item["metadata"]["labels"].get(name) == value]
+
+
+def workloads(server: ApiServer) -> list[Object]:
+    return server.items(QUEUES, "Workload", TEAM)
+
+
+def conditions(item: Object) -> set[str]:
+    """What is true of an object. A RayJob says it in a field of its own."""
+    status = item.get("status", {})
+    true = {one["type"] for one in status.get("conditions") or () if one["status"] == "True"}
+    return true | {status.get("jobDeploymentStatus", "")}
+
+
+def running(server: ApiServer, count: int) -> list[Object]:
+    """The pods, once so many run on nodes."""
+
+    def so_many() -> list[Object]:
+        items = [item for item in pods(server) if item["status"]["phase"] == "Running"]
+        return items if len(items) == count else []
+
+    return until(so_many, 120)
+
+
+@contextmanager
+def applied(server: ApiServer, job: Object) -> Iterator[Object]:
+    """A job; in the end it is gone with its pods."""
+    server.apply(job)
+    try:
+        yield job
+    finally:
+        server.delete(job)
+        until(lambda: not pods(server) and not workloads(server), 120)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_a_job_is_admitted_runs_on_nodes_and_ends(server: ApiServer, kind: Kind) -> None:
+    with applied(server, kind.manifest()) as job:
+        nodes = {item["spec"]["nodeName"] for item in running(server, kind.pods)}
+        assert len(nodes) >= kind.written["nodes"]
+        (workload,) = workloads(server)
+        assert {"QuotaReserved", "Admitted"} <= conditions(workload)
+        assert [owner["kind"] for owner in workload["metadata"]["ownerReferences"]] == [job["kind"]]
+        for pod in pods(server, kind.last):
+            server.merge({"apiVersion": "v1", "kind": "Pod"} | pod, {"metadata": {"annotations": {RUNS_FOR: "1s"}}})
+        until(lambda: kind.done in conditions(server.read(job)), 120)
+        until(lambda: "Finished" in conditions(workloads(server)[0]))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_a_job_beyond_the_quota_waits_without_pods(server: ApiServer, kind: Kind) -> None:
+    with applied(server, kind.manifest(nodes=5)) as job:
+        (workload,) = until(lambda: workloads(server))
+        until(lambda: any(item["type"] == "QuotaReserved" for item in workload_conditions(server)))
+        assert "QuotaReserved" not in conditions(workload)
+        assert [owner["kind"] for owner in workload["metadata"]["ownerReferences"]] == [job["kind"]]
+        assert pods(server) == []
+
+
+def workload_conditions(server: ApiServer) -> list[Object]:
+    return workloads(server)[0].get("status", {}).get("conditions", [])
+
+
+def test_a_ray_job_whose_command_fails_has_failed(server: ApiServer) -> None:
+    (kind,) = (kind for kind in KINDS if kind.name == "ray")
+    with applied(server, kind.manifest()) as job:
+        running(server, kind.pods)
+        (head,) = pods(server, kind.last)
+        ends = {RUNS_FOR: "1s", EXIT_CODE: "1"}
+        server.merge({"apiVersion": "v1", "kind": "Pod"} | head, {"metadata": {"annotations": ends}})
+        until(lambda: "Failed" in conditions(server.read(job)))
+
+
+def test_kueuectl_lists_stops_and_resumes_work(plane: ControlPlane, server: ApiServer) -> None:
+    program = Cache.of_user().folder(pins().part("kueuectl")) / "kueuectl"
+
+    def kueuectl(*arguments: str) -> str:
+        command = [str(program), "--kubeconfig", str(plane.kubeconfig), "--namespace", TEAM, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    with applied(server, KINDS[0].manifest()):
+        running(server, KINDS[0].pods)
+        name = workloads(server)[0]["metadata"]["name"]
+        assert name in kueuectl("list", "workload", "--status", "admitted")
+        kueuectl("stop", "workload", name)
+        until(lambda: not pods(server))
+        kueuectl("resume", "workload", name)
+        running(server, KINDS[0].pods)
