@@ -69,7 +69,8 @@ class Operator:
             # Kueue takes the kubeconfig from a flag that its visibility server passes on.
             return [f"--config={file}", f"--kubeconfig={kubeconfig}"]
         if self.name == "hyperpod-training-operator":
-            return ["-P", "-m", "podwright.sandbox.training_operator", str(kubeconfig), str(self.health)]
+            module = ["-P", "-m", "podwright.sandbox.training_operator"]
+            return [*module, f"--kubeconfig={kubeconfig}", f"--port={self.health}"]
         if self.name == "mpi-operator":
             return [f"--kubeConfig={kubeconfig}"]
         arguments = [f"--kubeconfig={kubeconfig}", f"--health-probe-bind-address={self.health_address}"]

@@ -1,4 +1,4 @@
-"""A stand-in for HyperPod's training operator: `python -m podwright.sandbox.training_operator KUBECONFIG PORT`.
+"""A stand-in for HyperPod's training operator: `python -m podwright.sandbox.training_operator --kubeconfig=FILE --port=PORT`.
 
 AWS's own is closed. This one does what AWS documents, for the clusters of the sandbox that have a control plane.
 """
@@ -19,8 +19,8 @@ from .watches import Worklist, registry
 def main() -> None:
     """Operate until SIGTERM, or until something unexpected happens."""
     parser = argparse.ArgumentParser(prog="podwright.sandbox.training_operator")
-    parser.add_argument("kubeconfig", type=Path)
-    parser.add_argument("port", type=int, help="answers 200 at /readyz")
+    parser.add_argument("--kubeconfig", type=Path, required=True)
+    parser.add_argument("--port", type=int, required=True, help="answers 200 at /readyz")
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO)
     # Every change of every object otherwise.

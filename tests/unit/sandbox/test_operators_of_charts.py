@@ -42,7 +42,9 @@ def plane() -> Plane:
 @pytest.fixture
 def planes(plane: Plane) -> ControlPlanes:
     webhooks = Webhooks("https://127.0.0.1:1", Path("ca.pem"), "bearer")
-    return ControlPlanes(Path("planes"), "111122223333", webhooks, True, {AT: cast(ControlPlane, plane)})
+    return ControlPlanes(
+        Path("planes"), "111122223333", webhooks, for_new_clusters=True, planes={AT: cast(ControlPlane, plane)}
+    )
 
 
 @pytest.mark.parametrize(
