@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..kubernetes.certificates import Authority
+from ..kubernetes.cluster_objects import ClusterObjects
+from .kai import PART, Program
 from .operators import Operator, settings_of
-from .processes import Component, Ports
+from .processes import Component, Ports, bound_ports
 from .webhooks import mount_secret
 
 _SERVICE_CIDR = "10.96.0.0/16"
@@ -159,6 +161,16 @@ class Components:
 
         ready = f"http://127.0.0.1:{operator.health}/readyz"
         return Component(operator.name, command, ready, {"TMPDIR": str(folder)}, mount)
+
+    def deployed(self, program: Program, objects: ClusterObjects) -> Component | None:
+        """The process of a program of KAI; None until what its pod mounts is there."""
+        folder = self.folder / "processes" / program.name
+        folder.mkdir(parents=True, exist_ok=True)
+        if not program.mount(objects, folder):
+            return None
+        kubeconfig = self.kubeconfig(program.name, program.user, _ACCOUNTS)
+        health, other = bound_ports((0, 0))
+        return program.component(folder, self.parts[PART], kubeconfig, self.ports, (health, other))
 
     def is_configured(self, operator: Operator) -> bool:
         """Whether an operator was started with the configuration that the cluster has now."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
+from ...config.catalog.charts import KAI
 from ...config.errors import CommandError
 from ...config.settings.governance.task_governance import ADDON
 from ..control_plane.cache import Cache
@@ -92,12 +93,16 @@ class ControlPlanes:
         plane = self.planes.get((region, cluster))
         if plane and _OPERATORS.get(owner) == "kueue":
             plane.restart("kueue", changed)
+        if plane and owner == KAI:
+            plane.deploy_kai(owner)
 
     def uninstall(self, region: str, cluster: str, owner: str) -> None:
         """Stop what an add-on or a chart brought."""
         plane = self.planes.get((region, cluster))
         if plane and owner in _OPERATORS:
             plane.uninstall(_OPERATORS[owner])
+        if plane and owner == KAI:
+            plane.remove_kai()
 
     def follow(self, service: Followed) -> None:
         """Let the Node objects of all clusters follow HyperPod's nodes, and let pods end that should.
@@ -111,6 +116,7 @@ class ControlPlanes:
             try:
                 if ended := plane.restart_ended():
                     logging.warning("%s of %s had ended, and is started again", ", ".join(ended), cluster)
+                plane.run_deployments()
                 for follower in followers:
                     follower.follow(service)
             except ApiError as error:

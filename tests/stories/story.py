@@ -1,7 +1,8 @@
 """A story: a scenario's page, executed as a user would, and compared with what the API server holds.
 
 A block of commands is typed line by line. Each table after it, up to the next block, is what the cluster must come to,
-as kubectl reads it from the API server: a table whose first column is `Job` has all jobs, one of `Team` all quotas.
+as kubectl reads it from the API server: a table whose first column is `Job` has all jobs, one of `Team` all quotas of
+Kueue, and one of `Project` all of KAI's.
 """
 
 import json
@@ -107,17 +108,19 @@ class Terminal:
     def _table(self, expected: list[Row]) -> list[Row]:
         """A table as the cluster has it, with the columns and in the order of the expected one."""
         first, *columns = expected[0]
-        actual = {row[first]: row for row in (self._jobs() if first == "Job" else self._teams())}
+        read = {"Job": self._jobs, "Team": self._teams, "Project": self._projects}
+        actual = {row[first]: row for row in read[first](columns)}
         order = [row[first] for row in expected if row[first] in actual]
         names = [*order, *sorted(actual.keys() - order)]
         return [{first: name, **{column: actual[name][column] for column in columns}} for name in names]
 
-    def _jobs(self) -> Iterator[Row]:
+    def _get(self, kinds: str) -> list[Object]:
+        return json.loads(self.type(f"kubectl get {kinds} --all-namespaces --output json"))["items"]
+
+    def _jobs(self, columns: list[str]) -> Iterator[Row]:
         """One row for each job."""
-        objects = json.loads(self.type("kubectl get pytorchjobs,workloads,pods --all-namespaces --output json"))[
-            "items"
-        ]
-        jobs = [item for item in objects if item["kind"] == "PyTorchJob"]
+        objects = self._get("pytorchjobs,jobs.batch,pods" + ",workloads" * ("Preempted by" in columns))
+        jobs = [item for item in objects if item["kind"] in ("PyTorchJob", "Job")]
         names = {job["metadata"]["uid"]: job["metadata"]["name"] for job in jobs}
         preempted = {_owner(item): cause for item in objects if (cause := _preemption(item))}
         for job in jobs:
@@ -133,9 +136,18 @@ class Terminal:
                 "Why": cause[1] if cause else "",
             }
 
-    def _teams(self) -> Iterator[Row]:
+    def _projects(self, _: list[str]) -> Iterator[Row]:
+        """One row for each team's queue of KAI. Its scheduler counts parts of a GPU, too."""
+        for queue in self._get("queues.scheduling.run.ai"):
+            team = queue["metadata"]["labels"].get("podwright/team")
+            used = float(queue.get("status", {}).get("allocated", {}).get("nvidia.com/gpu", 0))
+            quota = queue["spec"]["resources"]["gpu"]["quota"]
+            if team:
+                yield {"Project": team, "GPUs": f"{used:g}", "GPUs over quota": f"{max(0, used - quota):g}"}
+
+    def _teams(self, _: list[str]) -> Iterator[Row]:
         """One row for each team's ClusterQueue."""
-        for queue in json.loads(self.type("kubectl get clusterqueues --output json"))["items"]:
+        for queue in self._get("clusterqueues"):
             name = _TEAM.fullmatch(queue["metadata"]["name"])
             assert name, queue["metadata"]["name"]
             used = {
