@@ -198,7 +198,9 @@ class ControlPlane:
         components = self._running_components()
         kai.configure(self._objects, self.kubeconfig, release, components.ports)
         deadline = time.monotonic() + _DEPLOYED_SECONDS
-        while not (self.run_deployments() and kai.is_deployed(self._objects)):
+        part = self._parts[kai.PART]
+        while not (kai.is_deployed(self._objects, part, components.ports) and self.run_deployments()):
+            self.run_deployments()
             if time.monotonic() > deadline:
                 raise CommandError(
                     f"KAI's operator has not deployed KAI in {_DEPLOYED_SECONDS:.0f} s",

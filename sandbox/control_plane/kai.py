@@ -16,14 +16,16 @@ import yaml
 from ...operations.programs.helm import helm
 from ..kubernetes.cluster_objects import ClusterObjects
 from .processes import Component, Ports
-from .webhooks import Manifest, write_files
+from .webhooks import Manifest, called_services, write_files
 
 NAMESPACE: Final = "kai-scheduler"
 PART: Final = "kai-scheduler"
 _CONFIG: Final = ("kai.scheduler/v1", "Config", "kai-config")
 _CERTIFICATES: Final = "k8s-webhook-server/serving-certs"
-_METRICS: Final = frozenset({"scheduler", "queuecontroller"})
-"""Programs that serve metrics and no health."""
+_OF_CONFIG: Final = frozenset({"admission", "binder", "podgrouper", "podgroupcontroller", "queuecontroller"})
+"""What the operator deploys for a Config; shards have their scheduler."""
+_METRICS: Final = frozenset({"binder", "podgrouper", "queuecontroller", "scheduler"})
+"""Programs that say that they are ready by their metrics alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,8 @@ class Program:
         # Of two values, the last one counts.
         command += {
             "operator": ["--metrics-bind-address=0"],
-            "binder": ["--metrics-bind-address=0"],
-            "podgrouper": ["--metrics-bind-address=0"],
+            "binder": [f"--metrics-bind-address=127.0.0.1:{health}", "--health-probe-bind-address=0"],
+            "podgrouper": [f"--metrics-bind-address=127.0.0.1:{health}", "--health-probe-bind-address=0"],
             "podgroupcontroller": ["--metrics-bind-address=0", f"--webhook-port={webhooks}"],
             "admission": ["--metrics-bind-address=0", f"--webhook-addr={webhooks}"],
             "queuecontroller": [f"--metrics-listen-address=127.0.0.1:{health}", f"--webhook-port={webhooks}"],
@@ -130,10 +132,14 @@ def move(objects: ClusterObjects, ports: Ports) -> None:
     objects.patch(config, {"spec": {"admission": admission, **service}}, "merge")
 
 
-def is_deployed(objects: ClusterObjects) -> bool:
-    """Whether KAI's operator has made what its Config asks for."""
-    conditions = (objects.find(*_CONFIG) or {}).get("status", {}).get("conditions", ())
-    return any(item["type"] == "Deployed" and item["status"] == "True" for item in conditions)
+def is_deployed(objects: ClusterObjects, part: Path, ports: Ports) -> bool:
+    """Whether KAI's operator has made what its Config asks for. What the Config's status says of that is too early."""
+    kinds = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+    webhooks = [item for kind in kinds for item in objects.all("admissionregistration.k8s.io/v1", kind)]
+    services = [service for item in webhooks for service in called_services(item)]
+    called = {service.get("port") for service in services if service["namespace"] == NAMESPACE}
+    programs = {program.program for program in deployed(objects, part)}
+    return called == set(_webhooks(ports).values()) and programs >= _OF_CONFIG
 
 
 def remove(objects: ClusterObjects) -> None:

@@ -13,6 +13,10 @@ KUBERNETES: Final = frozenset(
 """Kubernetes' own controllers that make pods, and clean up."""
 KUEUE: Final = f"{_ACCOUNT}kueue-system:kueue-controller-manager"
 TRAINING_OPERATOR: Final = f"{_ACCOUNT}kubeflow:training-operator"
+BINDER: Final = f"{_ACCOUNT}kai-scheduler:binder"
+PODGROUPER: Final = f"{_ACCOUNT}kai-scheduler:pod-grouper"
+PODGROUP_CONTROLLER: Final = f"{_ACCOUNT}kai-scheduler:podgroup-controller"
+KAI_SCHEDULER: Final = f"{_ACCOUNT}kai-scheduler:scheduler"
 SCHEDULER: Final = "system:kube-scheduler"
 
 

@@ -8,15 +8,21 @@ Kueue, and one of `Project` all of KAI's.
 import json
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from podwright.operations.aws import sandbox_server as server
 from podwright.operations.programs.helm import tool
+from podwright.sandbox.control_plane.cache import Cache, State
+from podwright.sandbox.control_plane.pins import pins
 
 _PART: Final = re.compile(r"^```\n(?P<block>.*?)^```$|^(?P<table>\|.*?)^(?!\|)", re.MULTILINE | re.DOTALL)
 _RULE: Final = re.compile(r"\|[-|: ]+\|")
@@ -25,6 +31,9 @@ _BY_JOB: Final = re.compile(r"JobUID: ([\w-]+)")
 _COMMAND_SECONDS: Final = 600
 _POLL_SECONDS: Final = 0.5
 _UNUSED: Final = {"total": "", "borrowed": ""}
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+INSTALLED: Final = all(Cache.of_user().state(part) is State.INSTALLED for part in pins().parts)
 
 Object = dict[str, Any]
 Row = dict[str, str]
@@ -42,9 +51,10 @@ class Step:
     tables: list[list[Row]] = field(default_factory=list)
 
 
-def story(page: Path) -> list[Step]:
-    """The steps of a page. The first is how one gets there; it has no tables."""
+def story(scenario: str) -> list[Step]:
+    """The steps of a scenario's page. The first is how one gets there; it has no tables."""
     steps: list[Step] = []
+    page = ROOT / f"docs/scenarios/{scenario}.md"
     for part in _PART.finditer(page.read_text(encoding="utf-8") + "\n"):
         if part["block"]:
             steps.append(Step(part["block"].splitlines()))
@@ -59,12 +69,44 @@ def _rows(table: str) -> list[Row]:
     return [dict(zip(titles, row, strict=True)) for row in rows]
 
 
+@contextmanager
+def deployed(scenario: str, folder: Path, time_scale: float) -> Iterator["Terminal"]:
+    """A terminal in a folder with the scenario's file, and with a sandbox of its own in which it is deployed."""
+    (folder / "environments").mkdir()
+    shutil.copy(ROOT / f"environments/{scenario}.yaml", folder / "environments")
+    server.start(folder, port=0, time_scale=time_scale, kubernetes="real")
+    try:
+        user = Terminal(folder)
+        user.play(story(scenario)[:1])
+        yield user
+    finally:
+        server.stop(folder)
+
+
+@contextmanager
+def standing_still(plane: Path, name: str) -> Iterator[None]:
+    """A process of a control plane, by the plane's folder, stands still."""
+    processes = json.loads((plane / "processes/processes.json").read_text(encoding="utf-8"))
+    (pid,) = (process["pid"] for process in processes if process["name"] == name)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 @dataclass
 class Terminal:
     """Where a user types: a folder with a project, and the variables that were exported."""
 
     folder: Path
     exported: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def plane(self) -> Path:
+        """The folder of the cluster's control plane."""
+        (folder,) = (self.folder / server.STATE_DIRECTORY / "kubernetes").glob("*/*/*")
+        return folder
 
     def play(self, steps: list[Step], seconds: float = 180) -> None:
         """Type the commands of all steps.
