@@ -5,6 +5,7 @@ import uuid
 from datetime import datetime
 from typing import Any
 
+from ...config.catalog.instance_types import catalog
 from ..protocol.json_objects import JsonObject, merged
 from .cluster import HEALTHY, Cluster, Group, Node
 
@@ -116,6 +117,7 @@ def kubernetes_node(cluster: Cluster, node: Node, timestamp: datetime) -> JsonOb
                 **checked,
                 **({f"{_LABEL}fault-types": node.fault["type"]} if node.fault else {}),
                 **({f"{_LABEL}fault-reasons": node.fault["reason"]} if node.fault else {}),
+                **_network(cluster, node),
                 **({"topology.k8s.aws/ultraserver-id": node.ultraserver["Id"]} if node.ultraserver else {}),
                 **config.get("Labels", {}),
             },
@@ -138,3 +140,11 @@ def kubernetes_node(cluster: Cluster, node: Node, timestamp: datetime) -> JsonOb
         },
     }
     return merged(results, node.patch)
+
+
+def _network(cluster: Cluster, node: Node) -> dict[str, str]:
+    """The switches above a node, from the widest to the nearest. Here the nodes of a group in one zone share all."""
+    row = catalog().find(node.instance_type)
+    labels = row.topology_labels if row else ()
+    names = {label: f"{cluster.arn}/{node.zone_id}/{node.group}/{label}" for label in labels if "network-node" in label}
+    return {label: f"nn-{uuid.uuid5(uuid.NAMESPACE_OID, name).hex[:17]}" for label, name in names.items()}
