@@ -127,9 +127,10 @@ def move(objects: ClusterObjects, ports: Ports) -> None:
     if config is None:
         return
     service = {key: {"controllerService": {"webhook": {"port": port}}} for key, port in _services(ports).items()}
-    # The chart of this version cannot say that pods get no runtime class, as the pinned one's values do.
+    # The chart of this version cannot say that pods get no runtime class; kwok's nodes have none.
     admission = {"webhook": {"port": ports.kai_admission_webhooks}, "gpuPodRuntimeClassName": ""}
-    objects.patch(config, {"spec": {"admission": admission, **service}}, "merge")
+    binder = {"resourceReservation": {"runtimeClassName": ""}}
+    objects.patch(config, {"spec": {"admission": admission, "binder": binder, **service}}, "merge")
 
 
 def is_deployed(objects: ClusterObjects, part: Path, ports: Ports) -> bool:

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from kubernetes.utils.quantity import parse_quantity
+
 from podwright.operations.aws import sandbox_server as server
 from podwright.operations.programs.helm import tool
 from podwright.sandbox.control_plane.cache import Cache, State
@@ -182,7 +184,7 @@ class Terminal:
         """One row for each team's queue of KAI. Its scheduler counts parts of a GPU, too."""
         for queue in self._get("queues.scheduling.run.ai"):
             team = queue["metadata"]["labels"].get("podwright/team")
-            used = float(queue.get("status", {}).get("allocated", {}).get("nvidia.com/gpu", 0))
+            used = float(parse_quantity(queue.get("status", {}).get("allocated", {}).get("nvidia.com/gpu", 0)))
             quota = queue["spec"]["resources"]["gpu"]["quota"]
             if team:
                 yield {"Project": team, "GPUs": f"{used:g}", "GPUs over quota": f"{max(0, used - quota):g}"}

@@ -85,6 +85,7 @@ def test_webhooks_listen_where_the_config_leads(tmp_path: Path, image: str, opti
         {
             "spec": {
                 "admission": {"webhook": {"port": PORTS.kai_admission_webhooks}, "gpuPodRuntimeClassName": ""},
+                "binder": {"resourceReservation": {"runtimeClassName": ""}},
                 "queueController": {"controllerService": {"webhook": {"port": PORTS.kai_queue_webhooks}}},
                 "podGroupController": {"controllerService": {"webhook": {"port": PORTS.kai_podgroup_webhooks}}},
             }
