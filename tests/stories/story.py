@@ -30,10 +30,19 @@ _PART: Final = re.compile(r"^```\n(?P<block>.*?)^```$|^(?P<table>\|.*?)^(?!\|)",
 _RULE: Final = re.compile(r"\|[-|: ]+\|")
 _TEAM: Final = re.compile(r"(?:hyperpod-ns-)?(.+?)(?:-clusterqueue)?")
 _BY_JOB: Final = re.compile(r"JobUID: ([\w-]+)")
+_WORKLOADS: Final = "workloads.kueue.x-k8s.io"
+_KINDS: Final = {
+    "jobs.batch": "Job",
+    "pytorchjobs.kubeflow.org": "PyTorchJob",
+    "hyperpodpytorchjobs.sagemaker.amazonaws.com": "HyperPodPyTorchJob",
+}
+"""The kinds of jobs that stories submit, by how kubectl names them."""
 _COMMAND_SECONDS: Final = 600
 _POLL_SECONDS: Final = 0.5
 _UNUSED: Final = {"total": "", "borrowed": ""}
 
+_QUEUES: Final = frozenset({"kueue.x-k8s.io/queue-name", "kai.scheduler/queue"})
+"""The labels by which engines know the queue of a job."""
 ROOT: Final = Path(__file__).resolve().parents[2]
 INSTALLED: Final = all(Cache.of_user().state(part) is State.INSTALLED for part in pins().parts)
 
@@ -53,10 +62,9 @@ class Step:
     tables: list[list[Row]] = field(default_factory=list)
 
 
-def story(scenario: str) -> list[Step]:
-    """The steps of a scenario's page. The first is how one gets there; it has no tables."""
+def story(page: Path) -> list[Step]:
+    """The steps of a page. The first is how one gets there; it has no tables."""
     steps: list[Step] = []
-    page = ROOT / f"docs/scenarios/{scenario}.md"
     for part in _PART.finditer(page.read_text(encoding="utf-8") + "\n"):
         if part["block"]:
             steps.append(Step(part["block"].splitlines()))
@@ -79,7 +87,7 @@ def deployed(scenario: str, folder: Path, time_scale: float) -> Iterator["Termin
     server.start(folder, port=0, time_scale=time_scale, kubernetes="real")
     try:
         user = Terminal(folder)
-        user.play(story(scenario)[:1])
+        user.play(story(ROOT / f"docs/scenarios/{scenario}.md")[:1])
         yield user
     finally:
         server.stop(folder)
@@ -153,20 +161,23 @@ class Terminal:
         """A table as the cluster has it, with the columns and in the order of the expected one."""
         first, *columns = expected[0]
         read = {"Job": self._jobs, "Team": self._teams, "Project": self._projects}
-        actual = {row[first]: row for row in read[first](columns)}
+        actual = {row[first]: row for row in read[first]()}
         order = [row[first] for row in expected if row[first] in actual]
         names = [*order, *sorted(actual.keys() - order)]
         return [{first: name, **{column: actual[name][column] for column in columns}} for name in names]
 
-    def _get(self, kinds: str) -> list[Object]:
-        return json.loads(self.type(f"kubectl get {kinds} --all-namespaces --output json"))["items"]
+    def _get(self, *kinds: str) -> list[Object]:
+        return json.loads(self.type(f"kubectl get {','.join(kinds)} --all-namespaces --output json"))["items"]
 
-    def _jobs(self, columns: list[str]) -> Iterator[Row]:
+    def _jobs(self) -> Iterator[Row]:
         """One row for each job."""
-        objects = self._get("pytorchjobs,jobs.batch,pods" + ",workloads" * ("Preempted by" in columns))
-        jobs = [item for item in objects if item["kind"] in ("PyTorchJob", "Job")]
+        served = self.type("kubectl api-resources --no-headers --output name").split()
+        objects = self._get("pods", *(kind for kind in (_WORKLOADS, *_KINDS) if kind in served))
+        jobs = [item for item in objects if item["kind"] in _KINDS.values() and _is_submitted(item)]
         names = {job["metadata"]["uid"]: job["metadata"]["name"] for job in jobs}
-        preempted = {_owner(item): cause for item in objects if (cause := _preemption(item))}
+        causes = sorted((cause, _owner(item)) for item in objects if (cause := _preemption(item)))
+        # Of a job with more than one Workload the last one counts.
+        preempted = {owner: cause[1:] for cause, owner in causes}
         for job in jobs:
             uid = job["metadata"]["uid"]
             pods = [item for item in objects if item["kind"] == "Pod" and _owner(item) == uid and _is_running(item)]
@@ -180,8 +191,8 @@ class Terminal:
                 "Why": cause[1] if cause else "",
             }
 
-    def _projects(self, _: list[str]) -> Iterator[Row]:
-        """One row for each team's queue of KAI. Its scheduler counts parts of a GPU, too."""
+    def _projects(self) -> Iterator[Row]:
+        """One row for each team's queue of KAI."""
         for queue in self._get("queues.scheduling.run.ai"):
             team = queue["metadata"]["labels"].get("podwright/team")
             used = float(parse_quantity(queue.get("status", {}).get("allocated", {}).get("nvidia.com/gpu", 0)))
@@ -189,7 +200,7 @@ class Terminal:
             if team:
                 yield {"Project": team, "GPUs": f"{used:g}", "GPUs over quota": f"{max(0, used - quota):g}"}
 
-    def _teams(self, _: list[str]) -> Iterator[Row]:
+    def _teams(self) -> Iterator[Row]:
         """One row for each team's ClusterQueue."""
         for queue in self._get("clusterqueues"):
             name = _TEAM.fullmatch(queue["metadata"]["name"])
@@ -215,20 +226,29 @@ def _owner(item: Object) -> str:
 
 def _state(job: Object) -> str:
     """As `kubectl get` prints it."""
-    conditions = job.get("status", {}).get("conditions")
+    status = job.get("status", {})
+    if job["kind"] == "Job" and status.get("active"):
+        return "Running"
+    conditions = status.get("conditions")
     return conditions[-1]["type"] if conditions else ""
+
+
+def _is_submitted(job: Object) -> bool:
+    """Whether a job was submitted by a user, and is none of those that a deployment makes."""
+    return not _QUEUES.isdisjoint(job["metadata"].get("labels", {}))
 
 
 def _is_running(pod: Object) -> bool:
     return pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
 
 
-def _preemption(item: Object) -> tuple[str, str] | None:
-    """Who preempted a Workload, by the uid of its job, and Kueue's reason; None where it holds its quota."""
+def _preemption(item: Object) -> tuple[str, str, str] | None:
+    """When and by whom a Workload was preempted, by the uid of the job, and why; None where it holds its quota."""
     for condition in item.get("status", {}).get("conditions", ()) if item["kind"] == "Workload" else ():
         if condition["type"] == "Preempted" and condition["status"] == "True":
             job = _BY_JOB.search(condition["message"])
-            return job[1] if job else condition["message"], condition["reason"]
+            by = job[1] if job else condition["message"]
+            return condition["lastTransitionTime"], by, condition["reason"]
     return None
 
 

@@ -15,11 +15,11 @@ from audit_log import (
     writers,
 )
 from needs import needs
-from story import INSTALLED, Different, Step, Terminal, deployed, standing_still, story
+from story import INSTALLED, ROOT, Different, Step, Terminal, deployed, standing_still, story
 
 pytestmark = needs(INSTALLED, "the control plane: `podwright sandbox kubernetes install`")
 
-DEPLOYMENT, *STEPS = story("three-projects")
+DEPLOYMENT, *STEPS = story(ROOT / "docs/scenarios/three-projects.md")
 # Whoever else writes one of these has taken a decision from KAI. Its binder makes the pods that keep shared GPUs.
 DECIDES = {
     "pods": {*KUBERNETES, TRAINING_OPERATOR, BINDER},

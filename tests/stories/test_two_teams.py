@@ -8,11 +8,11 @@ import pytest
 
 from audit_log import KUBERNETES, KUEUE, SCHEDULER, TRAINING_OPERATOR, writers
 from needs import needs
-from story import INSTALLED, Different, Step, Terminal, deployed, standing_still, story
+from story import INSTALLED, ROOT, Different, Step, Terminal, deployed, standing_still, story
 
 pytestmark = needs(INSTALLED, "the control plane: `podwright sandbox kubernetes install`")
 
-DEPLOYMENT, *STEPS = story("two-teams")
+DEPLOYMENT, *STEPS = story(ROOT / "docs/scenarios/two-teams.md")
 # Whoever else writes one of these has taken a decision from the engine.
 DECIDES = {
     "pods": {*KUBERNETES, TRAINING_OPERATOR},

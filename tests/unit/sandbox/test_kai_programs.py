@@ -96,7 +96,7 @@ def test_webhooks_listen_where_the_config_leads(tmp_path: Path, image: str, opti
 def test_a_cluster_without_kai_has_nothing_to_move() -> None:
     objects: Any = Objects()
     kai.move(objects, PORTS)
-    assert (objects.patches, kai.is_deployed(objects)) == ([], False)
+    assert (objects.patches, kai.is_deployed(objects, Path(), PORTS)) == ([], False)
 
 
 def test_volumes_are_mounted_once_all_are_there(tmp_path: Path) -> None:
