@@ -144,10 +144,10 @@ def is_deployed(objects: ClusterObjects, part: Path, ports: Ports) -> bool:
 
 
 def remove(objects: ClusterObjects) -> None:
-    """Delete what the release leaves when it goes; all that KAI's operator made goes along."""
-    config = objects.find(*_CONFIG)
-    if config is not None:
-        objects.remove(config)
+    """Delete what a release leaves when it goes: the Config with what it owns, and what a hook of the chart deletes."""
+    left = [config] if (config := objects.find(*_CONFIG)) else []
+    for item in (*left, *objects.all("apps/v1", "Deployment", NAMESPACE)):
+        objects.remove(item)
 
 
 def _services(ports: Ports) -> Mapping[str, int]:

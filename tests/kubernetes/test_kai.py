@@ -63,7 +63,8 @@ def queue_object(name: str, parent: str | None, gpus: int) -> dict[str, Any]:
     spec: dict[str, Any] = {"parentQueue": parent} if parent else {}
     gpu = {"quota": gpus, "limit": gpus, "overQuotaWeight": 1}
     spec["resources"] = {"gpu": gpu, "cpu": any_amount, "memory": any_amount}
-    return {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": name}, "spec": spec}
+    metadata = {"name": name, "labels": {POOL: "pool"}}
+    return {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": metadata, "spec": spec}
 
 
 def node(name: str) -> dict[str, Any]:
@@ -130,9 +131,10 @@ def test_each_pool_has_a_scheduler_that_says_how_it_places(plane: ControlPlane, 
 
 
 @pytest.mark.usefixtures("queue")
-def test_the_webhook_of_queues_refuses_one_without_its_parent(objects: ApiObjects) -> None:
-    with pytest.raises(ApiError, match="parent"):
-        objects.create(queue_object("orphan", "nobody", 1))
+def test_the_webhook_of_queues_refuses_one_without_resources(objects: ApiObjects) -> None:
+    """The schema does not ask for them."""
+    with pytest.raises(ApiError, match=r"queue-validation.*resources must be specified"):
+        objects.create(queue_object("empty", "pool", 1) | {"spec": {"parentQueue": "pool"}})
 
 
 @pytest.mark.usefixtures("queue")

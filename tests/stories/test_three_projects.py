@@ -24,9 +24,9 @@ DEPLOYMENT, *STEPS = story(ROOT / "docs/scenarios/three-projects.md")
 DECIDES = {
     "pods": {*KUBERNETES, TRAINING_OPERATOR, BINDER},
     "pods/binding": {SCHEDULER, BINDER},
-    "podgroups": {PODGROUPER, KAI_SCHEDULER},
+    "podgroups": {*KUBERNETES, PODGROUPER, KAI_SCHEDULER},
     "podgroups/status": {PODGROUP_CONTROLLER, KAI_SCHEDULER},
-    "bindrequests": {KAI_SCHEDULER, BINDER},
+    "bindrequests": {*KUBERNETES, KAI_SCHEDULER, BINDER},
     "bindrequests/status": {BINDER},
     "pytorchjobs/status": {TRAINING_OPERATOR},
     "jobs/status": KUBERNETES,
