@@ -110,6 +110,12 @@ def phase(objects: ApiObjects, name: str) -> str:
     return found["status"]["phase"] if found else ""
 
 
+def reasons(objects: ApiObjects, name: str) -> str:
+    """What the events of a pod say."""
+    events = objects.all("v1", "Event", "default")
+    return " ".join(event["message"] for event in events if event["involvedObject"]["name"] == name)
+
+
 def test_the_operator_deploys_the_rest(plane: ControlPlane, release: Release) -> None:
     assert running(plane) >= {"kai-operator", "kai-scheduler-default", *OF_THE_CONFIG}
 
@@ -139,14 +145,16 @@ def test_the_webhook_of_queues_refuses_one_without_resources(objects: ApiObjects
 
 @pytest.mark.usefixtures("queue")
 def test_pods_run_within_the_quota_and_share_a_gpu(objects: ApiObjects) -> None:
-    pods = [pod("whole", gpus=1), pod("part-1", memory=20480), pod("part-2", memory=20480), pod("waits", gpus=1)]
+    pods = [pod("whole", gpus=1), pod("part-1", memory=20480), pod("part-2", memory=20480)]
     for item in pods:
         objects.create(item)
-    eventually(lambda: [phase(objects, item["metadata"]["name"]) for item in pods[:3]] == ["Running"] * 3)
-    assert phase(objects, "waits") == "Pending"
+    eventually(lambda: [phase(objects, item["metadata"]["name"]) for item in pods] == ["Running"] * 3)
     # One pod of KAI's holds the GPU that both parts lie on.
     assert len(objects.all("v1", "Pod", "kai-resource-reservation")) == 1
-    for item in pods:
+    objects.create(pod("waits", gpus=1))
+    eventually(lambda: "OverLimit" in reasons(objects, "waits"))
+    assert phase(objects, "waits") == "Pending"
+    for item in (*pods, pod("waits")):
         objects.remove(item)
     eventually(lambda: not objects.all("v1", "Pod", "kai-resource-reservation"))
 
