@@ -130,6 +130,11 @@ def chart(name: str) -> Chart:
     )
 
 
+def chart_versions() -> dict[str, str]:
+    """The version of each chart, by name."""
+    return {name: row["version"] for name, row in _rows().items()}
+
+
 def pin(version: str, revision: str) -> str:
     """A version and, unless it is a release, the commit that it comes from, in words."""
     return version if revision == version else f"{version} at {revision[:12]}"

@@ -11,7 +11,7 @@ from ...config.errors import CommandError
 from ...operations.output.console import write_answer, write_error, write_json, write_line, write_note
 from .cache import Cache, State
 from .install import duration, install
-from .pins import Part, pins
+from .pins import Part, mismatched_charts, pins
 
 _INTERRUPTED = 130
 _NOTES: Final = {
@@ -50,8 +50,9 @@ def _status(cache: Cache, as_json: bool) -> int:
         return 0 if whole else 1
     for row in rows:
         figures = f", {row['size'] / 1e6:.0f} MB, built in {duration(row['seconds'])}" if "size" in row else ""
+        charts = "".join(f"; chart {name} is pinned at {version}" for name, version in row.get("charts", {}).items())
         note = f"; {row['note']}" if "note" in row else ""
-        write_line(f"{row['name']} {row['version']}: {row['state']}{figures}{note}")
+        write_line(f"{row['name']} {row['version']}: {row['state']}{figures}{charts}{note}")
     if whole:
         size, seconds = sum(row["size"] for row in rows), sum(row["seconds"] for row in rows)
         write_line(f"The control plane is installed in {cache.root}: {size / 1e6:.0f} MB, {duration(seconds)}.")
@@ -64,7 +65,8 @@ def _row(cache: Cache, part: Part) -> dict[str, Any]:
     record = cache.record(part)
     figures = {"size": record.size, "seconds": record.seconds} if record else {}
     note = {"note": _NOTES[part.name]} if part.name in _NOTES else {}
-    return {"name": part.name, "version": part.version, "state": cache.state(part)} | figures | note
+    charts = {"charts": mismatches} if (mismatches := mismatched_charts(part)) else {}
+    return {"name": part.name, "version": part.version, "state": cache.state(part)} | figures | charts | note
 
 
 def _remove(cache: Cache, as_json: bool) -> int:

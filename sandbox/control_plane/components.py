@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..kubernetes.certificates import Authority
+from ..kubernetes.cluster_objects import ClusterObjects
+from .kai import PART, Program
 from .kubectl import account_token
 from .operators import CONFIGURATION, TIME_SCALE, Operator, operator, settings_of
-from .processes import Component, Ports
+from .processes import Component, Ports, bound_ports
 from .ray_dashboard import RayDashboard
 from .webhooks import mount_secret
 
@@ -172,6 +174,16 @@ class Components:
         """Start what KubeRay asks about jobs of Ray, as KubeRay's user."""
         item = operator("kuberay", self.ports)
         return RayDashboard(self.ports.ray_dashboard, self._of_account(item))
+
+    def deployed(self, program: Program, objects: ClusterObjects) -> Component | None:
+        """The process of a program of KAI; None until what its pod mounts is there."""
+        folder = self.folder / "processes" / program.name
+        folder.mkdir(parents=True, exist_ok=True)
+        if not program.mount(objects, folder):
+            return None
+        kubeconfig = self.kubeconfig(program.name, program.user, _ACCOUNTS)
+        health, other = bound_ports((0, 0))
+        return program.component(folder, self.parts[PART], kubeconfig, self.ports, (health, other))
 
     def is_configured(self, operator: Operator) -> bool:
         """Whether an operator was started with the configuration that the cluster has now."""

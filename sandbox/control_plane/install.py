@@ -12,7 +12,7 @@ from ...operations.output.console import write_note
 from .cache import Cache, State
 from .go_modules import EDITED, go_mod, go_sum, linker_flags
 from .kubectl import write_objects
-from .pins import GoModule, Part, Pins
+from .pins import GoModule, Part, Pins, chart_folder
 from .toolchain import Go, fetch_program, go_toolchain
 
 _MEGABYTE = 1e6
@@ -71,7 +71,7 @@ def _build(module: GoModule, folder: Path, go: Go) -> None:
     for name, sources in module.objects.items():
         write_objects(folder / f"{name}.yaml", [source / item for item in sources], module.namespace)
     for chart in module.charts:
-        _copy(source / chart, folder / chart)
+        _copy(source / chart, folder / chart_folder(chart))
     shutil.rmtree(folder / EDITED, ignore_errors=True)
 
 

@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ...config.catalog.charts import chart_versions
+
 _FILE = Path(__file__).with_name("pins.toml")
 
 
@@ -74,8 +76,13 @@ class GoModule:
     @property
     def files(self) -> tuple[str, ...]:
         """What an installation of it has."""
-        charts = (f"{chart}/Chart.yaml" for chart in self.charts)
+        charts = (f"{chart_folder(chart)}/Chart.yaml" for chart in self.charts)
         return (*self.programs, *(f"{name}.yaml" for name in self.objects), *charts)
+
+
+def chart_folder(chart: str) -> str:
+    """Where an installation has a chart, by the folder that its module has it in."""
+    return f"charts/{chart.rpartition('/')[2]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +105,14 @@ class Part:
         # What is empty is left out, so that a new field is no other recipe where it is not used.
         parts = asdict(self, dict_factory=lambda items: {key: value for key, value in items if value})
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def mismatched_charts(part: Part) -> dict[str, str]:
+    """The charts that a part stands for and that environments install at another version, with that version."""
+    carried = part.source.charts if isinstance(part.source, GoModule) else ()
+    versions = chart_versions()
+    pinned = {name: versions[name] for name in {item.rpartition("/")[2] for item in carried} & versions.keys()}
+    return {name: version for name, version in pinned.items() if version.removeprefix("v") != part.version}
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,9 @@ class Ports:
     jobset_webhooks: int
     trainer_health: int
     trainer_webhooks: int
+    kai_admission_webhooks: int
+    kai_queue_webhooks: int
+    kai_podgroup_webhooks: int
 
     @classmethod
     def free(cls, api: int = 0) -> "Ports":
@@ -71,7 +74,7 @@ class Ports:
             CommandError: The chosen one is taken.
         """
         try:
-            return cls(*_bound((api, *[0] * (len(fields(cls)) - 1))))
+            return cls(*bound_ports((api, *[0] * (len(fields(cls)) - 1))))
         except OSError:
             raise CommandError(
                 f"port {api} of the Kubernetes API is in use by another program", "end that, or choose another port"
@@ -92,13 +95,13 @@ class Ports:
     def are_free(self) -> bool:
         """Whether nobody listens on any of them."""
         try:
-            _bound(tuple(asdict(self).values()))
+            bound_ports(tuple(asdict(self).values()))
         except OSError:
             return False
         return True
 
 
-def _bound(ports: Sequence[int]) -> list[int]:
+def bound_ports(ports: Sequence[int]) -> list[int]:
     """Ports that can be listened on, all different; 0 stands for any. Raises OSError where one is taken."""
     probes = [socket.socket() for _ in ports]
     try:

@@ -44,7 +44,11 @@ def called_services(item: Manifest) -> Iterator[Manifest]:
 def mount_secret(kubeconfig: Path, namespace: str, name: str, folder: Path) -> bool:
     """Write a Secret's data into a folder, as the kubelet does. Returns whether there are any."""
     secret = find(kubeconfig, "secret", namespace, name)
-    data: dict[str, str] = (secret or {}).get("data", {})
+    return write_files((secret or {}).get("data", {}), folder)
+
+
+def write_files(data: Mapping[str, str], folder: Path) -> bool:
+    """Write a Secret's data into files of a folder, where they differ. Returns whether there are any."""
     if not all(data.values()):
         return False
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
-from ...config.catalog.charts import HYPERPOD_DEPENDENCIES, KUEUE
+from ...config.catalog.charts import HYPERPOD_DEPENDENCIES, KAI, KUEUE
 from ...config.errors import CommandError
 from ...config.settings.governance.task_governance import ADDON
 from ...config.settings.platform import KUBEFLOW_TRAINER, KUBERAY, TRAINING_OPERATOR
@@ -114,6 +114,8 @@ class ControlPlanes:
             return
         for name in _OPERATORS.get(owner, ()):
             plane.restart(name, changed)
+        if owner == KAI:
+            plane.deploy_kai(owner)
 
     def uninstall(self, region: str, cluster: str, owner: str) -> None:
         """Stop what an add-on or a chart brought."""
@@ -122,6 +124,8 @@ class ControlPlanes:
             return
         for name in reversed(_OPERATORS.get(owner, ())):
             plane.uninstall(name)
+        if owner == KAI:
+            plane.remove_kai()
 
     def follow(self, service: Followed) -> None:
         """Let the Node objects of all clusters follow HyperPod's nodes, and let pods end that should.
@@ -135,6 +139,7 @@ class ControlPlanes:
             try:
                 if ended := plane.restart_ended():
                     logging.warning("%s of %s had ended, and is started again", ", ".join(ended), cluster)
+                plane.run_deployments()
                 for follower in followers:
                     follower.follow(service)
             except ApiError as error:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import yaml
 from urllib3.exceptions import HTTPError
 
 from ...operations.programs.helm import helm
@@ -214,6 +215,8 @@ class ApiObjects:
         out (see `chart_renderer`). What an operator that runs here brought before becomes the release's.
         """
         flags = ["--create-namespace"] * release.makes_namespace + ["--skip-crds"] * release.skips_crds
+        if not release.skips_crds:
+            self._define(release.chart)
         leading_here = self._leading_here()
         if leading_here:
             flags += ["--take-ownership", "--force-conflicts"]
@@ -235,6 +238,13 @@ class ApiObjects:
     def uninstall(self, name: str, namespace: str) -> None:
         """Delete a Helm release if it is there."""
         self._helm("uninstall", name, "--namespace", namespace, "--ignore-not-found", "--no-hooks")
+
+    def _define(self, chart: Path) -> None:
+        """Serve the kinds that a chart defines beside its templates. Helm does so, too, and does not wait for that."""
+        for file in sorted(chart.glob("crds/*.yaml")):
+            for definition in yaml.load_all(file.read_text(encoding="utf-8"), yaml.CSafeLoader):
+                if definition and self.find(*_DEFINITION, definition["metadata"]["name"]) is None:
+                    self.apply(definition)
 
     def _helm(self, *arguments: str, plugins: Path | None = None) -> None:
         helm(*arguments, "--kubeconfig", str(self.kubeconfig), plugins=plugins)

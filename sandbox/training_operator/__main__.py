@@ -1,4 +1,4 @@
-"""A stand-in for HyperPod's training operator: `python -m podwright.sandbox.training_operator --kubeconfig=FILE --port=PORT`.
+"""A stand-in for HyperPod's training operator, started with --kubeconfig=FILE and --port=PORT.
 
 AWS's own is closed. This one does what AWS documents, for the clusters of the sandbox that have a control plane.
 """

@@ -10,6 +10,7 @@ import pytest
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
+from listening import addresses
 from needs import needs
 from podwright.config.errors import CommandError
 from podwright.sandbox.control_plane.cache import Cache, State
@@ -232,17 +233,8 @@ def test_a_pytorch_job_gets_its_pods_from_the_training_operator(core: Any, objec
 
 
 def test_nothing_listens_on_another_interface(plane: ControlPlane) -> None:
-    sockets = {
-        fields[9]: fields[1].partition(":")[0]
-        for table in ("/proc/net/tcp", "/proc/net/tcp6")
-        for fields in map(str.split, Path(table).read_text().splitlines()[1:])
-        if fields[3] == "0A"
-    }
     for item in plane.running:
-        descriptors = Path(f"/proc/{item.pid}/fd").iterdir()
-        numbers = {str(file.readlink()).removeprefix("socket:[").removesuffix("]") for file in descriptors}
-        listening = {sockets[number] for number in numbers & set(sockets)}
-        assert listening <= {"0100007F"}, item.name
+        assert addresses(item.pid) <= {"127.0.0.1"}, item.name
 
 
 def test_a_second_start_is_refused(plane: ControlPlane) -> None:

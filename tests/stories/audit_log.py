@@ -16,6 +16,10 @@ JOBS: Final = f"{_ACCOUNT}kube-system:job-controller"
 STAND_IN: Final = f"{_ACCOUNT}aws-hyperpod:podwright-training-operator"
 """podwright's own operator of HyperPodPyTorchJob; the log has the content of what it writes of Workloads."""
 TRAINING_OPERATOR: Final = f"{_ACCOUNT}kubeflow:training-operator"
+BINDER: Final = f"{_ACCOUNT}kai-scheduler:binder"
+PODGROUPER: Final = f"{_ACCOUNT}kai-scheduler:pod-grouper"
+PODGROUP_CONTROLLER: Final = f"{_ACCOUNT}kai-scheduler:podgroup-controller"
+KAI_SCHEDULER: Final = f"{_ACCOUNT}kai-scheduler:scheduler"
 SCHEDULER: Final = "system:kube-scheduler"
 
 

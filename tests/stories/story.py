@@ -1,26 +1,36 @@
 """A story: a scenario's page, executed as a user would, and compared with what the API server holds.
 
 A block of commands is typed line by line. Each table after it, up to the next block, is what the cluster must come to,
-as kubectl reads it from the API server: a table whose first column is `Job` has all jobs, one of `Team` all quotas.
+as kubectl reads it from the API server: a table whose first column is `Job` has all jobs, one of `Team` all quotas of
+Kueue, and one of `Project` all of KAI's.
 """
 
 import json
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from kubernetes.utils.quantity import parse_quantity
+
+from podwright.operations.aws import sandbox_server as server
 from podwright.operations.programs.helm import tool
+from podwright.sandbox.control_plane.cache import Cache, State
+from podwright.sandbox.control_plane.pins import pins
 
 _PART: Final = re.compile(r"^```\n(?P<block>.*?)^```$|^(?P<table>\|.*?)^(?!\|)", re.MULTILINE | re.DOTALL)
 _RULE: Final = re.compile(r"\|[-|: ]+\|")
 _TEAM: Final = re.compile(r"(?:hyperpod-ns-)?(.+?)(?:-clusterqueue)?")
 _BY_JOB: Final = re.compile(r"JobUID: ([\w-]+)")
+_WORKLOADS: Final = "workloads.kueue.x-k8s.io"
 _KINDS: Final = {
     "jobs.batch": "Job",
     "pytorchjobs.kubeflow.org": "PyTorchJob",
@@ -30,6 +40,11 @@ _KINDS: Final = {
 _COMMAND_SECONDS: Final = 600
 _POLL_SECONDS: Final = 0.5
 _UNUSED: Final = {"total": "", "borrowed": ""}
+
+_QUEUES: Final = frozenset({"kueue.x-k8s.io/queue-name", "kai.scheduler/queue"})
+"""The labels by which engines know the queue of a job."""
+ROOT: Final = Path(__file__).resolve().parents[2]
+INSTALLED: Final = all(Cache.of_user().state(part) is State.INSTALLED for part in pins().parts)
 
 Object = dict[str, Any]
 Row = dict[str, str]
@@ -64,12 +79,44 @@ def _rows(table: str) -> list[Row]:
     return [dict(zip(titles, row, strict=True)) for row in rows]
 
 
+@contextmanager
+def deployed(scenario: str, folder: Path, time_scale: float) -> Iterator["Terminal"]:
+    """A terminal in a folder with the scenario's file, and with a sandbox of its own in which it is deployed."""
+    (folder / "environments").mkdir()
+    shutil.copy(ROOT / f"environments/{scenario}.yaml", folder / "environments")
+    server.start(folder, port=0, time_scale=time_scale, kubernetes="real")
+    try:
+        user = Terminal(folder)
+        user.play(story(ROOT / f"docs/scenarios/{scenario}.md")[:1])
+        yield user
+    finally:
+        server.stop(folder)
+
+
+@contextmanager
+def standing_still(plane: Path, name: str) -> Iterator[None]:
+    """A process of a control plane, by the plane's folder, stands still."""
+    processes = json.loads((plane / "processes/processes.json").read_text(encoding="utf-8"))
+    (pid,) = (process["pid"] for process in processes if process["name"] == name)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 @dataclass
 class Terminal:
     """Where a user types: a folder with a project, and the variables that were exported."""
 
     folder: Path
     exported: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def plane(self) -> Path:
+        """The folder of the cluster's control plane."""
+        (folder,) = (self.folder / server.STATE_DIRECTORY / "kubernetes").glob("*/*/*")
+        return folder
 
     def play(self, steps: list[Step], seconds: float = 180) -> None:
         """Type the commands of all steps.
@@ -113,16 +160,19 @@ class Terminal:
     def _table(self, expected: list[Row]) -> list[Row]:
         """A table as the cluster has it, with the columns and in the order of the expected one."""
         first, *columns = expected[0]
-        actual = {row[first]: row for row in (self._jobs() if first == "Job" else self._teams())}
+        read = {"Job": self._jobs, "Team": self._teams, "Project": self._projects}
+        actual = {row[first]: row for row in read[first]()}
         order = [row[first] for row in expected if row[first] in actual]
         names = [*order, *sorted(actual.keys() - order)]
         return [{first: name, **{column: actual[name][column] for column in columns}} for name in names]
 
+    def _get(self, *kinds: str) -> list[Object]:
+        return json.loads(self.type(f"kubectl get {','.join(kinds)} --all-namespaces --output json"))["items"]
+
     def _jobs(self) -> Iterator[Row]:
         """One row for each job."""
         served = self.type("kubectl api-resources --no-headers --output name").split()
-        kinds = ",".join(["workloads", "pods", *(kind for kind in _KINDS if kind in served)])
-        objects = json.loads(self.type(f"kubectl get {kinds} --all-namespaces --output json"))["items"]
+        objects = self._get("pods", *(kind for kind in (_WORKLOADS, *_KINDS) if kind in served))
         jobs = [item for item in objects if item["kind"] in _KINDS.values() and _is_submitted(item)]
         names = {job["metadata"]["uid"]: job["metadata"]["name"] for job in jobs}
         causes = sorted((cause, _owner(item)) for item in objects if (cause := _preemption(item)))
@@ -141,9 +191,18 @@ class Terminal:
                 "Why": cause[1] if cause else "",
             }
 
+    def _projects(self) -> Iterator[Row]:
+        """One row for each team's queue of KAI."""
+        for queue in self._get("queues.scheduling.run.ai"):
+            team = queue["metadata"]["labels"].get("podwright/team")
+            used = float(parse_quantity(queue.get("status", {}).get("allocated", {}).get("nvidia.com/gpu", 0)))
+            quota = queue["spec"]["resources"]["gpu"]["quota"]
+            if team:
+                yield {"Project": team, "GPUs": f"{used:g}", "GPUs over quota": f"{max(0, used - quota):g}"}
+
     def _teams(self) -> Iterator[Row]:
         """One row for each team's ClusterQueue."""
-        for queue in json.loads(self.type("kubectl get clusterqueues --output json"))["items"]:
+        for queue in self._get("clusterqueues"):
             name = _TEAM.fullmatch(queue["metadata"]["name"])
             assert name, queue["metadata"]["name"]
             used = {
@@ -176,7 +235,7 @@ def _state(job: Object) -> str:
 
 def _is_submitted(job: Object) -> bool:
     """Whether a job was submitted by a user, and is none of those that a deployment makes."""
-    return "kueue.x-k8s.io/queue-name" in job["metadata"].get("labels", {})
+    return not _QUEUES.isdisjoint(job["metadata"].get("labels", {}))
 
 
 def _is_running(pod: Object) -> bool:

@@ -1,9 +1,6 @@
 """docs/scenarios/two-teams.md, played: its commands, and its tables as the API server has them."""
 
 import json
-import os
-import shutil
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,13 +8,8 @@ import pytest
 
 from audit_log import KUBERNETES, KUEUE, SCHEDULER, TRAINING_OPERATOR, writers
 from needs import needs
-from podwright.operations.aws import sandbox_server as server
-from podwright.sandbox.control_plane.cache import Cache, State
-from podwright.sandbox.control_plane.pins import pins
-from story import Different, Step, Terminal, story
+from story import INSTALLED, ROOT, Different, Step, Terminal, deployed, standing_still, story
 
-ROOT = Path(__file__).resolve().parents[2]
-INSTALLED = all(Cache.of_user().state(part) is State.INSTALLED for part in pins().parts)
 pytestmark = needs(INSTALLED, "the control plane: `podwright sandbox kubernetes install`")
 
 DEPLOYMENT, *STEPS = story(ROOT / "docs/scenarios/two-teams.md")
@@ -34,23 +26,13 @@ DECIDES = {
 @pytest.fixture(scope="module")
 def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
     """A folder with the scenario's file, and a sandbox of its own in which it is deployed."""
-    folder = tmp_path_factory.mktemp("two-teams")
-    (folder / "environments").mkdir()
-    shutil.copy(ROOT / "environments/two-teams.yaml", folder / "environments")
-    server.start(folder, port=0, time_scale=0.1, kubernetes="real")
-    try:
-        user = Terminal(folder)
-        user.play([DEPLOYMENT])
+    with deployed("two-teams", tmp_path_factory.mktemp("two-teams"), time_scale=0.1) as user:
         yield user
-    finally:
-        server.stop(folder)
 
 
 @pytest.fixture(scope="module")
 def plane(terminal: Terminal) -> Path:
-    """The folder of the cluster's control plane."""
-    (folder,) = (terminal.folder / server.STATE_DIRECTORY / "kubernetes").glob("*/*/*")
-    return folder
+    return terminal.plane
 
 
 @pytest.fixture(scope="module")
@@ -67,11 +49,8 @@ def no_jobs(terminal: Terminal) -> None:
 @pytest.fixture
 def kueue_stopped(plane: Path, no_jobs: None) -> Iterator[None]:
     """Kueue's process of this cluster stands still."""
-    processes = json.loads((plane / "processes/processes.json").read_text(encoding="utf-8"))
-    (pid,) = (process["pid"] for process in processes if process["name"] == "kueue")
-    os.kill(pid, signal.SIGSTOP)
-    yield
-    os.kill(pid, signal.SIGCONT)
+    with standing_still(plane, "kueue"):
+        yield
 
 
 def test_the_page_tells_what_happens(played: list[Step]) -> None:

@@ -194,7 +194,8 @@ class HelmChart(KubectlResource):
 
 
 def _is_stand_in(chart: Path) -> bool:
-    return yaml.safe_load((chart / "Chart.yaml").read_text(encoding="utf-8"))["name"] == "stand-in"
+    """Whether it is one of podwright's own, which have no version."""
+    return yaml.safe_load((chart / "Chart.yaml").read_text(encoding="utf-8"))["version"] == "0.0.0"
 
 
 KUBERNETES: dict[str, Provider] = {

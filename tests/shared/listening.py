@@ -1,0 +1,26 @@
+"""Where a process listens."""
+
+import ipaddress
+import struct
+from pathlib import Path
+
+_LISTENS = "0A"
+
+
+def addresses(pid: int) -> set[str]:
+    """The addresses of all interfaces that a process listens on."""
+    sockets = {
+        fields[9]: fields[1].partition(":")[0]
+        for table in ("/proc/net/tcp", "/proc/net/tcp6")
+        for fields in map(str.split, Path(table).read_text().splitlines()[1:])
+        if fields[3] == _LISTENS
+    }
+    targets = [str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir()]
+    numbers = {target.removeprefix("socket:[").removesuffix("]") for target in targets}
+    return {_address(sockets[number]) for number in numbers & sockets.keys()}
+
+
+def _address(digits: str) -> str:
+    """Of the kernel's table, which has words of four bytes in the machine's order."""
+    words = [int(digits[start : start + 8], 16) for start in range(0, len(digits), 8)]
+    return str(ipaddress.ip_address(b"".join(struct.pack("=I", word) for word in words)))
