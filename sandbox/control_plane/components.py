@@ -70,6 +70,8 @@ class Components:
         store, proxy = Authority.open(self._keys / "etcd"), Authority.open(self._keys / "front-proxy")
         store_client = store.client("kube-apiserver", "kube-apiserver")
         proxy_client = proxy.client("front-proxy-client", "front-proxy-client")
+        kubelets = Authority.open(self._keys / "kubelets")
+        kubelet_client = kubelets.client("kube-apiserver", "kube-apiserver")
         server = authority.server("kube-apiserver", _NAMES_IN_CLUSTER)
         # Of this pair the key alone is used: it signs tokens.
         accounts = authority.client("service-accounts", "service-accounts")
@@ -100,6 +102,11 @@ class Components:
             "requestheader-extra-headers-prefix": "X-Remote-Extra-",
             "proxy-client-cert-file": str(proxy_client.certificate),
             "proxy-client-key-file": str(proxy_client.key),
+            # Kubelets answer it alone, and all of them on loopback, which is what their nodes have for this address.
+            "kubelet-preferred-address-types": "InternalDNS",
+            "kubelet-certificate-authority": str(kubelets.file),
+            "kubelet-client-certificate": str(kubelet_client.certificate),
+            "kubelet-client-key": str(kubelet_client.key),
             # The Service `kubernetes` would otherwise be reconciled to loopback, which Endpoints refuse.
             "endpoint-reconciler-type": "none",
             # It needs a newer etcd than a wheel carries; clients that ask for it would wait and ask again.

@@ -55,6 +55,11 @@ class ControlPlane:
         return Authority.open(self._folder / "keys").file.read_bytes()
 
     @property
+    def kubelets(self) -> Authority:
+        """Signs the server of its kubelets, and the API server as that server's only client."""
+        return Authority.open(self._folder / "keys" / "kubelets")
+
+    @property
     def running(self) -> list[Running]:
         """Its living processes, in the order of their start."""
         return self._processes.running

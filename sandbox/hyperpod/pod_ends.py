@@ -1,7 +1,8 @@
-"""How the pods of a real API server end, and when. kwok plays their kubelets and goes by two annotations of a pod.
+"""How the pods of a real API server end, and when. kwok plays their kubelets and goes by three annotations of a pod.
 
 An ordinary pod runs until it is deleted. Those of gates and of nccl-tests end by themselves within seconds, as do
-drills, whose node breaks then. What is wrong with a job (`/podwright/faults`) happens to pods that run already, too.
+drills, whose node breaks then. What is wrong with a job (`/podwright/faults`) happens to pods that run already, too;
+the image of a new one is missing after a second, since nobody may hold it up before.
 """
 
 from collections.abc import Mapping
@@ -11,14 +12,15 @@ from typing import Any, Final, Protocol
 from ..kubernetes.api_objects import Connection, connection
 from ..kubernetes.cluster_objects import ApiError
 from ..protocol.json_objects import JsonObject
+from .job_logs import JOB, fault_of
 from .repair import DRILL_LABEL
 
 RUNS_FOR: Final = "podwright/runs-for"
 EXIT_CODE: Final = "podwright/exit-code"
+IMAGE_MISSING: Final = "podwright/image-missing"
 _DRILLED: Final = "podwright/drilled"
 _SECONDS: Final = "2s"
 _OURS: Final = "app.kubernetes.io/managed-by=podwright"
-_JOB: Final = "app.kubernetes.io/name"
 # The gates' names for their jobs; that of the elastic one is resized by its gate for as long as it likes.
 _GATES: Final = ("podwright-canary-", "podwright-nccl-")
 _BENCHMARK: Final = "_perf"
@@ -49,6 +51,9 @@ class PodEnds:
         """Let running pods end that should, and drills that have ended break their nodes."""
         for pod in self._pods(_OURS, "Running"):
             self._annotate(pod, end_of(pod, service.job_faults))
+        for pod in self._pods(_OURS, "Pending"):
+            if IMAGE_MISSING in pod["metadata"].get("annotations", {}) and fault_of(pod, service.job_faults) != "image":
+                self._annotate(pod, {IMAGE_MISSING: None})
         for pod in self._pods(DRILL_LABEL, "Running"):
             self._annotate(pod, {RUNS_FOR: _SECONDS})
         for pod in self._pods(DRILL_LABEL, "Succeeded"):
@@ -65,8 +70,8 @@ class PodEnds:
         query = {"labelSelector": labels, "fieldSelector": f"status.phase={phase}", "resourceVersion": "0"}
         return self._api.request("GET", "/api/v1/pods", **query)["items"]
 
-    def _annotate(self, pod: JsonObject, annotations: dict[str, str]) -> bool:
-        """Write annotations that a pod does not have yet. Returns whether they were written now."""
+    def _annotate(self, pod: JsonObject, annotations: Mapping[str, str | None]) -> bool:
+        """Write annotations that a pod does not have yet; None takes one away. Returns whether that was done now."""
         metadata = pod["metadata"]
         if not annotations or annotations.items() <= metadata.get("annotations", {}).items():
             return False
@@ -89,10 +94,11 @@ def end_of(pod: JsonObject, faults: Mapping[str, str]) -> dict[str, str]:
         pod: The pod.
         faults: What is wrong with jobs, by how their names begin.
     """
-    job = pod["metadata"].get("labels", {}).get(_JOB, "")
-    fault = next((kind for stem, kind in faults.items() if job.startswith(stem)), "")
+    job, fault = pod["metadata"].get("labels", {}).get(JOB, ""), fault_of(pod, faults)
     if fault == "hangs":
         return {}
+    if fault == "image":
+        return {IMAGE_MISSING: "true"}
     if fault == "fails":
         return {RUNS_FOR: _SECONDS, EXIT_CODE: "1"}
     return {RUNS_FOR: _SECONDS} if job.startswith(_GATES) or _is_benchmark(pod["spec"]["containers"][0]) else {}
