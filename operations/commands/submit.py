@@ -45,14 +45,16 @@ def run(args: argparse.Namespace) -> int:
             2,
         )
     account = account_of(environment, args.project, args.sandbox)
-    if account.endpoint and args.dry_run:
-        raise CommandError(
-            "the sandbox has no dry run", f"`podwright render jobs {environment.name} {args.job}` shows the job", 2
-        )
     options = ["--dry-run=server"] if args.dry_run else []
     kubectl = way(args.project, environment, account)
     if kubectl is None:
         return _in_vpc(loaded, account, args.job, manifests, ["apply", "--filename=-", *options])
+    if args.dry_run and not kubectl.validates:
+        raise CommandError(
+            "a store of the sandbox has no dry run",
+            f"`podwright render jobs {environment.name} {args.job}` shows the job",
+            2,
+        )
     try:
         message = kubectl.apply(manifests, *options)
     except Refused as refused:

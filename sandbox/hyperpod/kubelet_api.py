@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, NotFound
+from werkzeug.exceptions import BadRequest, HTTPException, NotFound
 from werkzeug.wrappers import Request, Response
 
 from ..kubernetes.api_objects import ApiObjects
@@ -41,8 +41,8 @@ class KubeletApi:
             case ["containerLogs", namespace, name, container]:
                 pod = self._pod(namespace, name)
             case _:
-                # Of other refusals kubectl does not show the words.
-                raise InternalServerError("nothing runs in the containers of the sandbox: they have logs alone")
+                # No colon: kubectl would read it as YAML, and show nothing.
+                raise NotFound("nothing runs in the containers of the sandbox, they have logs alone")
         status = _container_status(pod, container)
         if request.args.get("previous") == "true":
             raise BadRequest(f'previous terminated container "{container}" in pod "{name}" not found')
