@@ -353,6 +353,21 @@ def test_remove_deletes_what_was_installed_and_nothing_else(
     assert cache.remove() == []
 
 
+def test_remove_refuses_while_programs_run(cache: Cache, go: Callable[[], list[str]], etcd: None) -> None:
+    install(PINS, cache)
+    program = cache.folder(TOOL) / "tool"
+    shutil.copy(shutil.which("sleep") or "", program)
+    with subprocess.Popen([program, "60"]) as child:
+        try:
+            with pytest.raises(CommandError, match=f"run from .*{child.pid}") as refused:
+                cache.remove()
+        finally:
+            child.kill()
+    assert "`podwright sandbox stop`" in refused.value.hint
+    cache.remove()
+    assert not cache.root.exists()
+
+
 def test_status_and_remove_of_the_command(tmp_path: Path) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "podwright.sandbox.control_plane", *arguments]
