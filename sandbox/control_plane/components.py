@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..kubernetes.certificates import Authority
@@ -62,7 +62,7 @@ class Components:
         options |= {"peer-cert-file": str(pair.certificate), "peer-key-file": str(pair.key)}
         options |= {"trusted-ca-file": str(authority.file), "peer-trusted-ca-file": str(authority.file)}
         options |= {"peer-client-cert-auth": "true"}
-        return self._component("etcd", "etcd", options, f"{health}/health")
+        return replace(self._component("etcd", "etcd", options, f"{health}/health"), holds_data=True)
 
     def api_server(self, more: Mapping[str, str]) -> Component:
         """With the aggregation layer, so that extension API servers work, and with options that go before the own."""

@@ -93,7 +93,7 @@ class ControlPlane:
             raise
 
     def stop(self) -> None:
-        """Stop all of its processes, the last one first. Its data stay."""
+        """Stop all of its processes, etcd last. Its data stay."""
         with self._lock:
             self._processes.stop()
 
