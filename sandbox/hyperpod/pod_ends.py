@@ -6,11 +6,13 @@ the image of a new one is missing after a second, since nobody may hold it up be
 """
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from ..kubernetes.api_objects import Connection, connection
 from ..kubernetes.cluster_objects import ApiError
+from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
 from .job_logs import JOB, fault_of
 from .repair import DRILL_LABEL
@@ -25,6 +27,7 @@ _OURS: Final = "app.kubernetes.io/managed-by=podwright"
 _GATES: Final = ("podwright-canary-", "podwright-nccl-")
 _BENCHMARK: Final = "_perf"
 _GONE: Final = 404
+_DELETED_WITHIN: Final = timedelta(seconds=10)
 
 
 class DrillService(Protocol):
@@ -46,6 +49,8 @@ class PodEnds:
     def __init__(self, kubeconfig: Path, region: str, cluster: str) -> None:
         self._kubeconfig = kubeconfig
         self._at = (region, cluster)
+        self._drills: dict[str, JsonObject] = {}
+        """Pods of drills that have run and not broken their nodes yet, by uid."""
 
     def follow(self, service: DrillService) -> None:
         """Let running pods end that should, and drills that have ended break their nodes."""
@@ -54,11 +59,18 @@ class PodEnds:
         for pod in self._pods(_OURS, "Pending"):
             if IMAGE_MISSING in pod["metadata"].get("annotations", {}) and fault_of(pod, service.job_faults) != "image":
                 self._annotate(pod, {IMAGE_MISSING: None})
-        for pod in self._pods(DRILL_LABEL, "Running"):
+        running = self._pods(DRILL_LABEL, "Running")
+        for pod in running:
             self._annotate(pod, {RUNS_FOR: _SECONDS})
-        for pod in self._pods(DRILL_LABEL, "Succeeded"):
+            self._drills[pod["metadata"]["uid"]] = pod
+        ended = {pod["metadata"]["uid"]: pod for pod in self._pods(DRILL_LABEL, "Succeeded")}
+        for uid in self._drills.keys() - ended.keys() - {pod["metadata"]["uid"] for pod in running}:
+            # Who drills deletes the pod as soon as it has ended, and watches its node from then on.
+            service.run_pod(*self._at, self._drills.pop(uid))
+        for uid, pod in ended.items():
             # The mark first: a drill that cannot be marked would break its node again and again.
-            if self._annotate(pod, {_DRILLED: "true"}):
+            if _has_waited(pod) and self._annotate(pod, {_DRILLED: "true"}):
+                self._drills.pop(uid, None)
                 service.run_pod(*self._at, pod)
 
     @property
@@ -102,6 +114,12 @@ def end_of(pod: JsonObject, faults: Mapping[str, str]) -> dict[str, str]:
     if fault == "fails":
         return {RUNS_FOR: _SECONDS, EXIT_CODE: "1"}
     return {RUNS_FOR: _SECONDS} if job.startswith(_GATES) or _is_benchmark(pod["spec"]["containers"][0]) else {}
+
+
+def _has_waited(pod: JsonObject) -> bool:
+    """Whether nobody has deleted an ended pod for a while."""
+    ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"]
+    return now() - datetime.fromisoformat(ended) > _DELETED_WITHIN
 
 
 def _is_benchmark(container: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from podwright.sandbox.control_plane.cache import Cache, State
 from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.control_plane.pins import pins
 from podwright.sandbox.eks.control_planes import ControlPlanes, Webhooks
+from podwright.sandbox.hyperpod.repair import DRILL_LABEL
 
 CACHE = Cache.of_user()
 INSTALLED = all(CACHE.state(part) is State.INSTALLED for part in pins().parts)
@@ -27,6 +29,7 @@ pytestmark = needs(INSTALLED, "the control plane: `podwright sandbox kubernetes 
 NODE = "hyperpod-i-0123456789abcdef0"
 NAMESPACE = "kubelets"
 NCCL = ["mpirun", "-np", "16", "-N", "8", "/opt/nccl-tests/build/all_reduce_perf", "-b", "8M", "-e", "64M"]
+OURS = {"app.kubernetes.io/managed-by": "podwright"}
 Object = dict[str, Any]
 
 
@@ -35,6 +38,7 @@ class Service:
 
     def __init__(self) -> None:
         self.job_faults: Mapping[str, str] = {}
+        self.drilled: list[str] = []
 
     def kubernetes_nodes(self, region: str, eks_cluster: str) -> list[Object]:
         return [
@@ -55,7 +59,7 @@ class Service:
         """Controllers annotate nodes."""
 
     def run_pod(self, region: str, eks_cluster: str, pod: Object) -> Object | None:
-        raise AssertionError(pod)
+        self.drilled.append(pod["metadata"]["name"])
 
 
 class Cluster:
@@ -67,9 +71,9 @@ class Cluster:
         self.planes.planes["us-east-1", "here"] = plane
         self.core: Any = client.CoreV1Api(config.new_client_from_config(str(plane.kubeconfig)))
 
-    def run(self, name: str, *command: str) -> None:
+    def run(self, name: str, *command: str, labels: Mapping[str, str] = OURS) -> None:
         """Make a pod of a job of this name."""
-        labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/managed-by": "podwright"}
+        labels = {"app.kubernetes.io/name": name, **labels}
         container = {"name": "main", "image": "example.com/train", "command": command}
         body = {"metadata": {"name": name, "labels": labels}, "spec": {"containers": [container], "nodeName": NODE}}
         self.core.create_namespaced_pod(NAMESPACE, body)
@@ -174,6 +178,18 @@ def test_an_image_is_missing_until_it_is_there(cluster: Cluster, running: Callab
     assert refusal in cluster.kubectl("logs", name)
     cluster.service.job_faults = {}
     eventually("Running", lambda: cluster.phase(name))
+
+
+def test_a_drill_breaks_its_node_once_it_is_deleted(cluster: Cluster) -> None:
+    """Whether somebody saw its end before that or not: who drills deletes it at once, and looks from then on."""
+    for name in ("slow", "fast"):
+        cluster.run(name, labels={DRILL_LABEL: "true"})
+        eventually("Succeeded" if name == "slow" else "Running", partial(cluster.phase, name))
+        assert name not in cluster.service.drilled
+        cluster.kubectl("delete", "pod", name, "--now")
+        cluster.planes.follow(cluster.service)
+        cluster.planes.follow(cluster.service)
+    assert cluster.service.drilled == ["slow", "fast"]
 
 
 def test_nothing_else_is_answered(cluster: Cluster, running: Callable[..., str]) -> None:
