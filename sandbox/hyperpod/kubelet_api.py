@@ -12,8 +12,8 @@ from werkzeug.exceptions import BadRequest, HTTPException, NotFound
 from werkzeug.wrappers import Request, Response
 
 from ..kubernetes.api_objects import ApiObjects
+from ..kubernetes.job_logs import log_of
 from ..protocol.json_objects import JsonObject
-from .job_logs import log_of
 
 _POLL_SECONDS: Final = 1.0
 _WAITING: Final = {"ImagePullBackOff": "trying and failing to pull image"}
@@ -63,7 +63,7 @@ class KubeletApi:
         return pod
 
     def _followed(self, text: str, pod: JsonObject, connection: Any) -> Iterator[str]:
-        """A log that goes on until its pod ends, or until nobody reads it: then the connection has an end to read."""
+        """A log that stays open until its pod ends, or until its connection ends, since nobody reads it."""
         yield text
         metadata = pod["metadata"]
         while not select.select([connection], [], [], _POLL_SECONDS)[0]:

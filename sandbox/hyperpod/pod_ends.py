@@ -12,9 +12,9 @@ from typing import Any, Final, Protocol
 
 from ..kubernetes.api_objects import Connection, connection
 from ..kubernetes.cluster_objects import ApiError
+from ..kubernetes.job_logs import JOB, fault_of
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
-from .job_logs import JOB, fault_of
 from .repair import DRILL_LABEL
 
 RUNS_FOR: Final = "podwright/runs-for"

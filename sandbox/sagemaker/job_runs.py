@@ -15,7 +15,7 @@ from typing import Final
 from ...config.catalog.instance_types import catalog
 from ...planning.quota.amounts import GPU, NEURON
 from ..hyperpod.cluster import HEALTHY, Timing
-from ..hyperpod.job_logs import log_of
+from ..kubernetes.job_logs import log_of
 from ..kubernetes.queue_states import priority_of, queue_refusal
 from ..kubernetes.store import KubernetesStore
 from ..protocol.clock import now

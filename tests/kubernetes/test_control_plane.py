@@ -228,7 +228,7 @@ def test_what_is_killed_is_started_again(plane: ControlPlane, core: Any, queue: 
     (killed,) = [item for item in plane.running if item.name == name]
     os.kill(killed.pid, signal.SIGKILL)
     assert name in eventually(plane.restart_ended)
-    # What could not go on without it ends, and is started again, too.
+    # What could not do without it ends, and is started again, too.
     eventually(lambda: not plane.restart_ended() and {item.name for item in plane.running} == {*COMPONENTS, *OPERATORS})
     assert killed not in plane.running
     assert core.read_namespace(TEAM).status.phase == "Active"

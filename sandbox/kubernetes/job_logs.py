@@ -47,6 +47,7 @@ def fault_of(pod: JsonObject, faults: Mapping[str, str]) -> str:
 
 
 def _nccl_tests(command: list[str], instance_type: str, fault: str) -> str:
+    """The table of a program of nccl-tests, from its smallest message to its largest."""
     options = dict(pairwise(command))
     # The defaults are those of the programs.
     least, most = (_bytes(options.get(flag, "32M")) for flag in ("-b", "-e"))
