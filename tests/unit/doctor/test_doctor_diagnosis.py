@@ -199,7 +199,8 @@ def test_a_job_that_found_its_nodes_in_the_end_is_well() -> None:
     warning = {
         "type": "Warning",
         "reason": "Unschedulable",
-        "message": "Error pod llama-0 condition message: 0/3 nodes are available: 1 Insufficient nvidia.com/gpu.",
+        "message": "Error pod llama-0 condition message: 0/3 nodes are available: 1 Insufficient nvidia.com/gpu, "
+        "2 node(s) didn't match Pod's node affinity/selector.",
         "involvedObject": {"kind": "PyTorchJob", "name": "llama", "namespace": "hyperpod-ns-research"},
         "lastTimestamp": "2026-11-21T09:55:00Z",
     }
@@ -209,7 +210,7 @@ def test_a_job_that_found_its_nodes_in_the_end_is_well() -> None:
     for item in (running, pending):
         item["metadata"]["ownerReferences"] = owner
     assert found(pods={"items": [running]}, kubernetes_events=events).verdict == "well"
-    assert causes(found(pods={"items": [pending]}, kubernetes_events=events)) == ["no-room"]
+    assert causes(found(pods={"items": [pending]}, kubernetes_events=events)) == ["not-tolerated"]
 
 
 def test_a_pod_that_waits_for_missing_nodes_follows_from_their_cause() -> None:
