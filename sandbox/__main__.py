@@ -23,9 +23,9 @@ from ..config.errors import CommandError
 from .control_plane.cache import Cache, State
 from .control_plane.pins import pins
 from .hyperpod.cluster import Timing
+from .kubernetes.secure_server import secure_server
 from .server.application import Sandbox
 from .server.persistence import DamagedSnapshot
-from .server.secure_server import secure_server
 
 _HOST = "127.0.0.1"
 _LISTEN_SECONDS = 0.5

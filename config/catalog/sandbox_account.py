@@ -11,8 +11,6 @@ SANDBOX_ACCOUNT: Final = "123456789012"
 """The account of who names no other by the credentials; AWS's documentation uses it and it belongs to nobody."""
 RECORDED_TYPES: Final = "/podwright/recorded-types"
 """Asked with `?type=…`, the sandbox names those of the resource types that it keeps as records only."""
-STORE_OF_OBJECTS: Final = "/podwright/kubernetes/"
-"""What the path of a cluster's endpoint begins with whose objects a store keeps; a real API server's is empty."""
 _KEY: Final = re.compile(r"SANDBOX0(\d{12})")
 
 

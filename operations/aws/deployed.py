@@ -1,6 +1,7 @@
 """What the stacks of an environment made, found by type: no name is ours to guess."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
@@ -32,3 +33,8 @@ def eks_cluster_name(account: Account, environment: Environment) -> str:
 def eks_cluster(account: Account, environment: Environment) -> dict[str, Any]:
     """The environment's EKS cluster as EKS describes it."""
     return get(account, "eks", "describe_cluster", name=eks_cluster_name(account, environment))["cluster"]
+
+
+def is_store(cluster: dict[str, Any]) -> bool:
+    """Whether an EKS cluster is one of the sandbox that stores objects: those share a server, each below a path."""
+    return bool(urlsplit(cluster["endpoint"]).path)

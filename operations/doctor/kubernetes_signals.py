@@ -27,6 +27,8 @@ _FAILED_TO_MAKE: Final = (
     "FailedBinding",
     "CreateFailed",
 )
+_UNSCHEDULABLE: Final = "Unschedulable"
+"""What the training operator says of a job whose pods found no node."""
 _DEVICES: Final = ("nvidia.com/gpu", "vpc.amazonaws.com/efa", "aws.amazon.com/neurondevice", "aws.amazon.com/neuron")
 _EFA: Final = "vpc.amazonaws.com/efa"
 _FAULTS: Final = ("fault-type", "fault-reason", "fault-detail")
@@ -141,7 +143,8 @@ def _events(bundle: Bundle, scene: Scene, pods: Sequence[Pod], after: dict[str, 
             subject = f"job {namespace}/{name}"
             if last and last < made.get((kind, namespace, name), last):
                 continue
-            if symptom and subject in after and all(p.started for p in pods if p.subject == subject):
+            passes = symptom or reason == _UNSCHEDULABLE
+            if passes and subject in after and all(p.started for p in pods if p.subject == subject):
                 continue
             because = frozenset(after.get(subject, ()))
             yield Signal("kubernetes", text, subject, source_file, after=because, time=last, symptom=symptom)

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ...config.catalog.sandbox_account import STORE_OF_OBJECTS
 from ...config.errors import CommandError, PodwrightError
 from ...config.settings.environment import Environment
 from ..aws.account import Account
-from ..aws.deployed import eks_cluster
+from ..aws.deployed import eks_cluster, is_store
 from ..programs.helm import tool
 from .connect import reachable, write_kubeconfig
 
@@ -26,7 +25,7 @@ class Kubectl:
 
     kubeconfig: Path
     validates: bool
-    """Whether the API publishes what kubectl checks fields with; a store refuses unknown fields by itself."""
+    """Whether the API publishes what kubectl checks fields with, and tries out; a store of the sandbox does neither."""
 
     def run(self, *arguments: str, specified: str = "") -> str:
         """What kubectl prints. Raises Refused with its complaint."""
@@ -62,8 +61,7 @@ def way(project: Path, environment: Environment, account: Account) -> Kubectl | 
     The way is direct, or a tunnel that `podwright connect` holds open.
     """
     cluster = eks_cluster(account, environment)
-    endpoint = urlsplit(cluster["endpoint"])
-    validates = not endpoint.path.startswith(STORE_OF_OBJECTS)
+    endpoint, validates = urlsplit(cluster["endpoint"]), not is_store(cluster)
     if reachable(endpoint.hostname or "", endpoint.port or 443):
         return Kubectl(write_kubeconfig(project, environment, account, cluster, cluster["endpoint"]), validates)
     written = project / ".podwright" / "kubeconfig" / environment.name

@@ -13,6 +13,7 @@ from ...config.settings.environment import Environment
 from ..aws.account import Account
 from ..aws.clusters import Cluster, Group, newest_events, nodes
 from ..aws.clusters import cluster as find_cluster
+from ..aws.deployed import eks_cluster, is_store
 from ..aws.plans import plan
 from ..aws.stacks import stack_resources
 from ..aws.unseen import Unseen, attempt
@@ -27,10 +28,12 @@ _SIMULATED: Final = (
     "nodes boot in seconds; "
 )
 _SIMULATED_ORCHESTRATOR: Final = {
-    True: "Kubernetes is a store of checked manifests in which no container starts.",
-    False: "no script and no daemon runs on them.",
+    "real": "Kubernetes is upstream's control plane, which queues, schedules and controls; no container starts.",
+    "store": "Kubernetes is a store of checked manifests, which cannot show what is queued, preempted or placed. "
+    "`podwright sandbox kubernetes install` gets the next cluster a real control plane.",
+    "": "no script and no daemon runs on them.",
 }
-"""By whether there are Kubernetes objects."""
+"""By what the cluster's Kubernetes is; empty without one."""
 Report = dict[str, Any]
 
 
@@ -38,6 +41,7 @@ def report(environment: Environment, account: Account, project: Path) -> Report:
     """Stacks, cluster, groups, nodes, quotas and objects of an environment, in the form that `--json` prints."""
     stacks = deployed_stacks(account, environment.name, project, nested=True)
     types = {stack.name: Counter(map(attrgetter("type"), stack_resources(account, stack.name))) for stack in stacks}
+    objects = applied_objects(account, [name for name, kinds in types.items() if kinds[APPLIED]])
     return {
         "environment": environment.name,
         "account": account.id,
@@ -47,9 +51,15 @@ def report(environment: Environment, account: Account, project: Path) -> Report:
             {"name": stack.name, "status": stack.status, "resources": types[stack.name].total()} for stack in stacks
         ],
         **_cluster(environment, account),
-        "objects": applied_objects(account, [name for name, kinds in types.items() if kinds[APPLIED]]),
+        "objects": objects,
+        "sandbox_kubernetes": _sandbox_kubernetes(environment, account) if account.endpoint and objects else "",
         "recorded_only": _recorded_only(account, sum(types.values(), Counter())),
     }
+
+
+def _sandbox_kubernetes(environment: Environment, account: Account) -> str:
+    """What the cluster's Kubernetes is in the sandbox: `real` or `store`."""
+    return "store" if is_store(eks_cluster(account, environment)) else "real"
 
 
 def _cluster(environment: Environment, account: Account) -> Report:
@@ -145,7 +155,7 @@ def write_report(result: Report) -> None:
     if not result["cluster"]:
         console.print("There is no HyperPod cluster.")
     if result["sandbox"]:
-        console.print(_SIMULATED + _SIMULATED_ORCHESTRATOR[bool(result["objects"])])
+        console.print(_SIMULATED + _SIMULATED_ORCHESTRATOR[result["sandbox_kubernetes"]])
         if recorded := ", ".join(f"{name} ({count})" for name, count in result["recorded_only"].items()):
             console.print(f"Only recorded, with nothing behind them: {recorded}.")
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from ...config.errors import CommandError
+from ...operations.programs.process import command_lines
 from .pins import Part
 
 _RECORD = "part.json"
@@ -107,9 +108,18 @@ class Cache:
             ) from None
 
     def remove(self) -> list[Path]:
-        """Delete what installations made here, and return what is left, which is somebody else's."""
+        """Delete what installations made here, and return what is left, which is somebody else's.
+
+        Raises:
+            CommandError: Another process changes it, or programs of it run.
+        """
         if not self.root.exists():
             return []
+        if running := sorted(_running_from(self.root)):
+            raise CommandError(
+                f"clusters of a sandbox run from {self.root} (processes {', '.join(map(str, running))})",
+                "stop each sandbox first: `podwright sandbox stop` in its project",
+            )
         with self.locked():
             for folder in filter(_is_ours, self.root.iterdir()):
                 # The module cache of Go is read-only.
@@ -127,6 +137,13 @@ class Cache:
 def size_of(folder: Path) -> int:
     """The bytes of all files below a folder."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def _running_from(folder: Path) -> Iterator[int]:
+    """The processes whose program lies in a folder."""
+    for pid, words in command_lines().items():
+        if words and Path(os.fsdecode(words[0])).is_relative_to(folder):
+            yield pid
 
 
 def _is_ours(folder: Path) -> bool:

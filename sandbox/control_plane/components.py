@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..kubernetes.certificates import Authority
@@ -68,7 +68,7 @@ class Components:
         options |= {"peer-cert-file": str(pair.certificate), "peer-key-file": str(pair.key)}
         options |= {"trusted-ca-file": str(authority.file), "peer-trusted-ca-file": str(authority.file)}
         options |= {"peer-client-cert-auth": "true"}
-        return self._component("etcd", "etcd", options, f"{health}/health")
+        return replace(self._component("etcd", "etcd", options, f"{health}/health"), holds_data=True)
 
     def api_server(self, more: Mapping[str, str]) -> Component:
         """With the aggregation layer, so that extension API servers work, and with options that go before the own."""
@@ -76,6 +76,8 @@ class Components:
         store, proxy = Authority.open(self._keys / "etcd"), Authority.open(self._keys / "front-proxy")
         store_client = store.client("kube-apiserver", "kube-apiserver")
         proxy_client = proxy.client("front-proxy-client", "front-proxy-client")
+        kubelets = Authority.open(self._keys / "kubelets")
+        kubelet_client = kubelets.client("kube-apiserver", "kube-apiserver")
         server = authority.server("kube-apiserver", _NAMES_IN_CLUSTER)
         # Of this pair the key alone is used: it signs tokens.
         accounts = authority.client("service-accounts", "service-accounts")
@@ -106,6 +108,11 @@ class Components:
             "requestheader-extra-headers-prefix": "X-Remote-Extra-",
             "proxy-client-cert-file": str(proxy_client.certificate),
             "proxy-client-key-file": str(proxy_client.key),
+            # Kubelets answer it alone, and all of them on loopback, which is what their nodes have for this address.
+            "kubelet-preferred-address-types": "InternalDNS",
+            "kubelet-certificate-authority": str(kubelets.file),
+            "kubelet-client-certificate": str(kubelet_client.certificate),
+            "kubelet-client-key": str(kubelet_client.key),
             # The Service `kubernetes` would otherwise be reconciled to loopback, which Endpoints refuse.
             "endpoint-reconciler-type": "none",
             # It needs a newer etcd than a wheel carries; clients that ask for it would wait and ask again.

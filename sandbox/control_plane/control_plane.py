@@ -67,6 +67,11 @@ class ControlPlane:
         return Authority.open(self._folder / "keys").file.read_bytes()
 
     @property
+    def kubelets(self) -> Authority:
+        """Signs the server of its kubelets, and the API server as that server's only client."""
+        return Authority.open(self._folder / "keys" / "kubelets")
+
+    @property
     def running(self) -> list[Running]:
         """Its living processes, in the order of their start."""
         return self._processes.running
@@ -100,7 +105,7 @@ class ControlPlane:
             raise
 
     def stop(self) -> None:
-        """Stop all of its processes, the last one first. Its data stay."""
+        """Stop all of its processes, etcd last. Its data stay."""
         with self._lock:
             self._processes.stop()
             if self._dashboard:

@@ -18,7 +18,8 @@ from ...config.errors import CommandError
 from ...operations.programs.process import command_line
 
 _READY_SECONDS = 180.0
-_STOP_SECONDS = 20.0
+# What others hold in memory they would do again; what holds data writes it to its disk.
+_STOP_SECONDS = {False: 3.0, True: 20.0}
 _POLL_SECONDS = 0.1
 _LAST_LINES = 8
 _RECORD = "processes.json"
@@ -28,7 +29,8 @@ _RECORD = "processes.json"
 class Component:
     """A program with its arguments, and the URL that answers 200 once it is ready.
 
-    `prepare` does what the program needs while it starts, and is called until it returns True.
+    `prepare` does what the program needs while it starts, and is called until it returns True. What `holds_data` is
+    stopped after all others, and has longer for it.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Component:
     ready: str
     variables: Mapping[str, str] = field(default_factory=dict)
     prepare: Callable[[], bool] = lambda: True
+    holds_data: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,7 @@ class Running:
     pid: int
     program: str
     log: str
+    holds_data: bool = False
 
 
 class Processes:
@@ -188,7 +192,7 @@ class Processes:
                 start_new_session=True,
             )
         self._children[component.name] = child
-        started = Running(component.name, child.pid, str(component.command[0]), str(log))
+        started = Running(component.name, child.pid, str(component.command[0]), str(log), component.holds_data)
         # A process that was started now may not have its command line yet, by which it is known to run.
         others = [other for other in self.running if other not in self._started]
         self._started.append(started)
@@ -208,17 +212,12 @@ class Processes:
             time.sleep(_POLL_SECONDS)
 
     def stop(self, *names: str) -> None:
-        """Stop those of these names, or all, the last one first, and no process that is not of the record."""
+        """Stop those of these names, or all, and no process that is not of the record; what holds data goes last."""
         running = self.running
         stopped = [item for item in running if not names or item.name in names]
         self._components = {name: item for name, item in self._components.items() if names and name not in names}
-        for item in reversed(stopped):
-            _signal(item, signal.SIGTERM)
-            deadline = time.monotonic() + _STOP_SECONDS
-            while self._is_alive(item):
-                if time.monotonic() > deadline:
-                    _signal(item, signal.SIGKILL)
-                time.sleep(_POLL_SECONDS)
+        for holds_data, seconds in _STOP_SECONDS.items():
+            self._end([item for item in stopped if item.holds_data == holds_data], seconds)
         for name in [name for name in self._children if not names or name in names]:
             # One that was started just now may not be known to run yet.
             child = self._children.pop(name)
@@ -229,6 +228,16 @@ class Processes:
             self._write([item for item in running if item not in stopped])
         else:
             (self._folder / _RECORD).unlink(missing_ok=True)
+
+    def _end(self, items: list[Running], seconds: float) -> None:
+        """End processes beside each other; those that do not end by themselves in so many seconds are killed."""
+        for item in items:
+            _signal(item, signal.SIGTERM)
+        deadline = time.monotonic() + seconds
+        while alive := [item for item in items if self._is_alive(item)]:
+            for item in alive if time.monotonic() > deadline else ():
+                _signal(item, signal.SIGKILL)
+            time.sleep(_POLL_SECONDS)
 
     def _is_alive(self, item: Running) -> bool:
         for child in self._children.values():

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
+from werkzeug.serving import BaseWSGIServer
+
 from ...config.catalog.charts import HYPERPOD_DEPENDENCIES, KAI, KUEUE
 from ...config.errors import CommandError
 from ...config.settings.governance.task_governance import ADDON
@@ -15,9 +17,11 @@ from ..control_plane.cache import Cache
 from ..control_plane.control_plane import ControlPlane
 from ..control_plane.operators import Name
 from ..control_plane.pins import pins
+from ..hyperpod.kubelet_api import KubeletApi
 from ..hyperpod.kubelets import Kubelets, NodeService
 from ..hyperpod.pod_ends import DrillService, PodEnds
 from ..kubernetes.cluster_objects import ApiError
+from ..kubernetes.secure_server import secure_server
 from ..protocol.json_objects import JsonObject
 from .task_governance import settings
 from .webhook_files import api_server_options
@@ -49,6 +53,29 @@ class Webhooks:
     bearer: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Followers:
+    """What plays the nodes of one cluster, and what runs on them."""
+
+    kubelets: Kubelets
+    pod_ends: PodEnds
+    logs: BaseWSGIServer
+
+    @classmethod
+    def of(cls, plane: ControlPlane, region: str, cluster: str, service: Followed) -> "_Followers":
+        """Those of a cluster; the server of its containers' logs serves from here on."""
+        answers = KubeletApi(plane.kubeconfig, lambda: service.job_faults)
+        logs = secure_server(answers, plane.kubelets.server("kubelet"), clients=plane.kubelets.file)
+        threading.Thread(target=logs.serve_forever, daemon=True, name=f"kubelets of {cluster}").start()
+        at = (plane.kubeconfig, region, cluster)
+        return cls(Kubelets(*at, logs.server_port), PodEnds(*at), logs)
+
+    def close(self) -> None:
+        """Answer no more."""
+        self.logs.shutdown()
+        self.logs.server_close()
+
+
 @dataclass
 class ControlPlanes:
     """Those of one account's clusters, each in a folder of its own."""
@@ -61,7 +88,7 @@ class ControlPlanes:
     time_scale: float = 1.0
     """What waits of podwright's own operators are multiplied by."""
     planes: dict[tuple[str, str], ControlPlane] = field(default_factory=dict)
-    _followers: dict[tuple[str, str], tuple[Kubelets, PodEnds]] = field(default_factory=dict)
+    _followers: dict[tuple[str, str], "_Followers"] = field(default_factory=dict)
 
     def start(self, region: str, cluster: str) -> ControlPlane:
         """Start the control plane of a cluster, a new one or with what it held.
@@ -134,14 +161,15 @@ class ControlPlanes:
         and tried again the next time.
         """
         for (region, cluster), plane in list(self.planes.items()):
-            at = (plane.kubeconfig, region, cluster)
-            followers = self._followers.setdefault((region, cluster), (Kubelets(*at), PodEnds(*at)))
+            if (region, cluster) not in self._followers:
+                self._followers[region, cluster] = _Followers.of(plane, region, cluster, service)
+            followers = self._followers[region, cluster]
             try:
                 if ended := plane.restart_ended():
                     logging.warning("%s of %s had ended, and is started again", ", ".join(ended), cluster)
                 plane.run_deployments()
-                for follower in followers:
-                    follower.follow(service)
+                followers.kubelets.follow(service)
+                followers.pod_ends.follow(service)
             except ApiError as error:
                 logging.warning("the nodes of %s are not followed: %s", cluster, error)
             except CommandError as error:
@@ -153,7 +181,8 @@ class ControlPlanes:
 
     def delete(self, region: str, cluster: str) -> None:
         """Stop a cluster's control plane, and forget what it held."""
-        self._followers.pop((region, cluster), None)
+        if followers := self._followers.pop((region, cluster), None):
+            followers.close()
         if plane := self.planes.pop((region, cluster), None):
             plane.stop()
         if self.is_real(region, cluster):
@@ -161,6 +190,8 @@ class ControlPlanes:
 
     def stop(self) -> None:
         """Stop all of them beside each other. What they hold stays."""
+        for followers in self._followers.values():
+            followers.close()
         threads = [threading.Thread(target=plane.stop) for plane in self.planes.values()]
         for thread in threads:
             thread.start()

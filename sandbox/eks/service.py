@@ -146,7 +146,7 @@ class Eks:
         description = self.cluster(region, name).description
         try:
             plane = self.control_planes.start(region, name)
-        except CommandError as error:
+        except (CommandError, OSError) as error:
             logging.exception("the control plane of %s did not start", name)
             issue = {"code": "InternalFailure", "message": f"{error} (sandbox)", "resourceIds": [name]}
             description |= {"status": "FAILED", "health": {"issues": [issue]}}
@@ -167,7 +167,8 @@ class Eks:
     def delete(self, region: str, name: str) -> JsonObject:
         """Delete a cluster with everything that it made in the VPC."""
         cluster = self.cluster(region, name)
-        if cluster.description.get("deletionProtection"):
+        # One that never came up protects nothing, and CloudFormation has to be able to roll it back.
+        if cluster.description.get("deletionProtection") and (region, name) in self.kubernetes.clusters:
             raise refuse(
                 "InvalidRequestException", "Cluster cannot be deleted while deletion protection is enabled (sandbox)"
             )

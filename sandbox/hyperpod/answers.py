@@ -144,7 +144,10 @@ def kubernetes_node(cluster: Cluster, node: Node, timestamp: datetime) -> JsonOb
         },
         "status": {
             "conditions": [ready],
-            "addresses": [{"type": "InternalIP", "address": node.address}],
+            "addresses": [
+                {"type": "InternalIP", "address": node.address},
+                {"type": "Hostname", "address": f"hyperpod-{node.instance_id}"},
+            ],
             "nodeInfo": {
                 "bootID": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{node.instance_id}/{node.boots}/{node.updating_until}")),
                 "kubeletVersion": f"v{node.kubelet}.0-sandbox",

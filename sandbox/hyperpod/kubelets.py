@@ -41,8 +41,10 @@ class NodeService(Protocol):
 class Kubelets:
     """The Node objects of one EKS cluster."""
 
-    def __init__(self, kubeconfig: Path, region: str, cluster: str) -> None:
+    def __init__(self, kubeconfig: Path, region: str, cluster: str, port: int) -> None:
+        """`port` is where all kubelets listen on loopback."""
         self._kubeconfig = kubeconfig
+        self._port = port
         self._at = (region, cluster)
         self._written: dict[str, JsonObject] = {}
         """What was last written of each node's metadata and specification."""
@@ -58,6 +60,11 @@ class Kubelets:
             self._delete(name)
         for name, node in expected.items():
             self._write(name, node, actual.get(name))
+
+    def _addresses(self, node: JsonObject) -> JsonObject:
+        """Where a node's kubelet answers the API server: at what is called its internal name, on loopback."""
+        addresses = [*node["status"]["addresses"], {"type": "InternalDNS", "address": "localhost"}]
+        return {"addresses": addresses, "daemonEndpoints": {"kubeletEndpoint": {"Port": self._port}}}
 
     @property
     def _api(self) -> Connection:
@@ -83,7 +90,7 @@ class Kubelets:
         elif self._written.get(name) != mine:
             patch = _patch(self._written.get(name, {}), mine, actual)
             self._api.request("PATCH", f"{_NODES}/{name}", patch, _PATCH)
-        if actual is not None and (status := _status(node, ready, actual)):
+        if actual is not None and (status := _status(node, ready, actual, self._addresses(node))):
             self._api.request("PATCH", f"{_NODES}/{name}/status", {"status": status}, _PATCH)
         self._written[name] = mine
 
@@ -94,7 +101,7 @@ class Kubelets:
         body = {
             "metadata": {"name": name, "labels": mine["labels"], "annotations": annotations},
             "spec": {"taints": mine["taints"]},
-            "status": status | {"capacity": resources, "allocatable": resources},
+            "status": status | self._addresses(node) | {"capacity": resources, "allocatable": resources},
         }
         self._api.request("POST", _NODES, body)
 
@@ -144,7 +151,7 @@ def _patch(before: JsonObject, after: JsonObject, actual: JsonObject) -> JsonObj
     }
 
 
-def _status(node: JsonObject, ready: JsonObject, actual: JsonObject) -> JsonObject:
+def _status(node: JsonObject, ready: JsonObject, actual: JsonObject, addresses: JsonObject) -> JsonObject:
     """What of a node's status has changed. kwok says that a node is ready; that one is silent is said here."""
     before, changed = actual.get("status", {}), JsonObject()
     now_ready = next((item["status"] for item in before.get("conditions") or () if item["type"] == "Ready"), "")
@@ -153,7 +160,8 @@ def _status(node: JsonObject, ready: JsonObject, actual: JsonObject) -> JsonObje
     software = node["status"].get("nodeInfo", {})
     if any(before.get("nodeInfo", {}).get(key) != value for key, value in software.items()):
         changed["nodeInfo"] = before.get("nodeInfo", {}) | software
-    return changed
+    # They listen on another port when the sandbox is started again.
+    return changed | {key: value for key, value in addresses.items() if before.get(key) != value}
 
 
 def _resources(instance_type: str) -> dict[str, str]:

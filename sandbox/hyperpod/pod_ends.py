@@ -1,28 +1,33 @@
-"""How the pods of a real API server end, and when. kwok plays their kubelets and goes by two annotations of a pod.
+"""How the pods of a real API server end, and when. kwok plays their kubelets and goes by three annotations of a pod.
 
 An ordinary pod runs until it is deleted. Those of gates and of nccl-tests end by themselves within seconds, as do
-drills, whose node breaks then. What is wrong with a job (`/podwright/faults`) happens to pods that run already, too.
+drills, whose node breaks then. What is wrong with a job (`/podwright/faults`) happens to pods that run already, too;
+the image of a new one is missing after a second, since nobody may hold it up before.
 """
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from ..kubernetes.api_objects import Connection, connection
 from ..kubernetes.cluster_objects import ApiError
+from ..kubernetes.job_logs import JOB, fault_of
+from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
 from .repair import DRILL_LABEL
 
 RUNS_FOR: Final = "podwright/runs-for"
 EXIT_CODE: Final = "podwright/exit-code"
+IMAGE_MISSING: Final = "podwright/image-missing"
 _DRILLED: Final = "podwright/drilled"
 _SECONDS: Final = "2s"
 _OURS: Final = "app.kubernetes.io/managed-by=podwright"
-_JOB: Final = "app.kubernetes.io/name"
 # The gates' names for their jobs; that of the elastic one is resized by its gate for as long as it likes.
 _GATES: Final = ("podwright-canary-", "podwright-nccl-")
 _BENCHMARK: Final = "_perf"
 _GONE: Final = 404
+_DELETED_WITHIN: Final = timedelta(seconds=10)
 
 
 class DrillService(Protocol):
@@ -44,16 +49,28 @@ class PodEnds:
     def __init__(self, kubeconfig: Path, region: str, cluster: str) -> None:
         self._kubeconfig = kubeconfig
         self._at = (region, cluster)
+        self._drills: dict[str, JsonObject] = {}
+        """Pods of drills that have run and not broken their nodes yet, by uid."""
 
     def follow(self, service: DrillService) -> None:
         """Let running pods end that should, and drills that have ended break their nodes."""
         for pod in self._pods(_OURS, "Running"):
             self._annotate(pod, end_of(pod, service.job_faults))
-        for pod in self._pods(DRILL_LABEL, "Running"):
+        for pod in self._pods(_OURS, "Pending"):
+            if IMAGE_MISSING in pod["metadata"].get("annotations", {}) and fault_of(pod, service.job_faults) != "image":
+                self._annotate(pod, {IMAGE_MISSING: None})
+        running = self._pods(DRILL_LABEL, "Running")
+        for pod in running:
             self._annotate(pod, {RUNS_FOR: _SECONDS})
-        for pod in self._pods(DRILL_LABEL, "Succeeded"):
+            self._drills[pod["metadata"]["uid"]] = pod
+        ended = {pod["metadata"]["uid"]: pod for pod in self._pods(DRILL_LABEL, "Succeeded")}
+        for uid in self._drills.keys() - ended.keys() - {pod["metadata"]["uid"] for pod in running}:
+            # Who drills deletes the pod as soon as it has ended, and watches its node from then on.
+            service.run_pod(*self._at, self._drills.pop(uid))
+        for uid, pod in ended.items():
             # The mark first: a drill that cannot be marked would break its node again and again.
-            if self._annotate(pod, {_DRILLED: "true"}):
+            if _has_waited(pod) and self._annotate(pod, {_DRILLED: "true"}):
+                self._drills.pop(uid, None)
                 service.run_pod(*self._at, pod)
 
     @property
@@ -65,8 +82,8 @@ class PodEnds:
         query = {"labelSelector": labels, "fieldSelector": f"status.phase={phase}", "resourceVersion": "0"}
         return self._api.request("GET", "/api/v1/pods", **query)["items"]
 
-    def _annotate(self, pod: JsonObject, annotations: dict[str, str]) -> bool:
-        """Write annotations that a pod does not have yet. Returns whether they were written now."""
+    def _annotate(self, pod: JsonObject, annotations: Mapping[str, str | None]) -> bool:
+        """Write annotations that a pod does not have yet; None takes one away. Returns whether that was done now."""
         metadata = pod["metadata"]
         if not annotations or annotations.items() <= metadata.get("annotations", {}).items():
             return False
@@ -89,13 +106,20 @@ def end_of(pod: JsonObject, faults: Mapping[str, str]) -> dict[str, str]:
         pod: The pod.
         faults: What is wrong with jobs, by how their names begin.
     """
-    job = pod["metadata"].get("labels", {}).get(_JOB, "")
-    fault = next((kind for stem, kind in faults.items() if job.startswith(stem)), "")
+    job, fault = pod["metadata"].get("labels", {}).get(JOB, ""), fault_of(pod, faults)
     if fault == "hangs":
         return {}
+    if fault == "image":
+        return {IMAGE_MISSING: "true"}
     if fault == "fails":
         return {RUNS_FOR: _SECONDS, EXIT_CODE: "1"}
     return {RUNS_FOR: _SECONDS} if job.startswith(_GATES) or _is_benchmark(pod["spec"]["containers"][0]) else {}
+
+
+def _has_waited(pod: JsonObject) -> bool:
+    """Whether nobody has deleted an ended pod for a while."""
+    ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"]
+    return now() - datetime.fromisoformat(ended) > _DELETED_WITHIN
 
 
 def _is_benchmark(container: Mapping[str, Any]) -> bool:

@@ -15,11 +15,11 @@ from typing import Final
 from ...config.catalog.instance_types import catalog
 from ...planning.quota.amounts import GPU, NEURON
 from ..hyperpod.cluster import HEALTHY, Timing
+from ..kubernetes.job_logs import log_of
 from ..kubernetes.queue_states import priority_of, queue_refusal
 from ..kubernetes.store import KubernetesStore
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
-from .job_logs import log_of
 
 KINDS: Final = (
     "batch/Job",
@@ -85,8 +85,7 @@ class JobRuns:
             return None
         if pod.get("status", {}).get("phase") == "Pending":
             return None
-        job = next((item for item in store.objects.values() if item["metadata"]["uid"] == _owner(pod)), None)
-        return log_of(pod, _workers(job) if job else 1, self._fault(job) if job else "")
+        return log_of(pod, self.faults.get("jobs", {}))
 
     def _fault(self, job: JsonObject) -> str:
         name = job["metadata"]["name"]
@@ -285,10 +284,6 @@ def _sizes(job: JsonObject) -> list[int]:
         return [sum(part["replicas"] for part in spec["replicaSpecs"])]
     least, most = policy["minReplicas"], policy["maxReplicas"]
     return policy.get("replicaDiscreteValues") or list(range(least, most + 1, policy.get("replicaIncrementStep", 1)))
-
-
-def _workers(job: JsonObject) -> int:
-    return _base(job) - 1 if job["kind"] == "MPIJob" else _base(job)
 
 
 def _fitting(

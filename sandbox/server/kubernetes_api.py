@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import yaml
 from werkzeug.wrappers import Request, Response
 
-from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT, STORE_OF_OBJECTS
+from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ..eks.access_entries import user_of
 from ..eks.service import Eks
 from ..eks.tokens import Unauthorized
@@ -21,7 +21,7 @@ from ..kubernetes.store import ApiError, KubernetesStore, selected
 from ..protocol.json_objects import JsonObject, merged
 from ..sagemaker.job_runs import JobRuns
 
-PREFIX = STORE_OF_OBJECTS
+PREFIX = "/podwright/kubernetes/"
 ObjectKey = tuple[str, str, str]
 """A cluster: its account, region and name."""
 

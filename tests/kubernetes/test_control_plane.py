@@ -1,5 +1,7 @@
 """The installed control plane: upstream programs that start, do their work, and stop."""
 
+import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
@@ -230,6 +232,17 @@ def test_a_pytorch_job_gets_its_pods_from_the_training_operator(core: Any, objec
     container["name"] = "not-pytorch"
     with pytest.raises(ApiException, match=r"admission webhook .*training-operator"):
         objects.create_namespaced_custom_object(**kind, body=body | {"metadata": {"name": "refused"}})
+
+
+@pytest.mark.parametrize("name", ["kueue", "kube-apiserver", "etcd"])
+def test_what_is_killed_is_started_again(plane: ControlPlane, core: Any, queue: str, name: str) -> None:
+    (killed,) = [item for item in plane.running if item.name == name]
+    os.kill(killed.pid, signal.SIGKILL)
+    assert name in eventually(plane.restart_ended)
+    # What could not do without it ends, and is started again, too.
+    eventually(lambda: not plane.restart_ended() and {item.name for item in plane.running} == {*COMPONENTS, *OPERATORS})
+    assert killed not in plane.running
+    assert core.read_namespace(TEAM).status.phase == "Active"
 
 
 def test_nothing_listens_on_another_interface(plane: ControlPlane) -> None:

@@ -24,7 +24,7 @@ from podwright.sandbox.control_plane.pins import pins
 from podwright.sandbox.eks.authentication import AccessWebhooks
 from podwright.sandbox.eks.webhook_files import api_server_options, bearer_in
 from podwright.sandbox.kubernetes.certificates import Authority
-from podwright.sandbox.server.secure_server import secure_server
+from podwright.sandbox.kubernetes.secure_server import secure_server
 
 CACHE = Cache.of_user()
 INSTALLED = all(CACHE.state(part) is State.INSTALLED for part in pins().parts)

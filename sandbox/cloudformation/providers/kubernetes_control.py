@@ -32,7 +32,8 @@ class Cluster(Api):
         while (cluster := self._describe(request, outcome.physical_id))["status"] == "CREATING":
             time.sleep(_POLL_SECONDS)
         if cluster["status"] == "FAILED":
-            raise HandlerError("; ".join(issue["message"] for issue in cluster["health"]["issues"]))
+            reason = "; ".join(issue["message"] for issue in cluster["health"]["issues"])
+            raise HandlerError(reason, outcome.physical_id)
         return Outcome(outcome.physical_id, {**outcome.attributes, **self._read(request, outcome.physical_id)})
 
     def _describe(self, request: Request, name: str) -> JsonObject:

@@ -193,6 +193,26 @@ def test_a_pod_that_started_at_the_second_try_is_well() -> None:
     assert causes(diagnosis) == ["mount-failed"]
 
 
+def test_a_job_that_found_its_nodes_in_the_end_is_well() -> None:
+    """Kubeflow's operator writes the scheduler's words into an event of the job, which outlives them by an hour."""
+    owner = [{"kind": "PyTorchJob", "name": "llama", "controller": True}]
+    warning = {
+        "type": "Warning",
+        "reason": "Unschedulable",
+        "message": "Error pod llama-0 condition message: 0/3 nodes are available: 1 Insufficient nvidia.com/gpu, "
+        "2 node(s) didn't match Pod's node affinity/selector.",
+        "involvedObject": {"kind": "PyTorchJob", "name": "llama", "namespace": "hyperpod-ns-research"},
+        "lastTimestamp": "2026-11-21T09:55:00Z",
+    }
+    events = {"items": [warning]}
+    ready = {"containerStatuses": [{"ready": True}]}
+    running, pending = pod("llama-0", "Running", status=ready), pod("llama-0", "Pending")
+    for item in (running, pending):
+        item["metadata"]["ownerReferences"] = owner
+    assert found(pods={"items": [running]}, kubernetes_events=events).verdict == "well"
+    assert causes(found(pods={"items": [pending]}, kubernetes_events=events)) == ["not-tolerated"]
+
+
 def test_a_pod_that_waits_for_missing_nodes_follows_from_their_cause() -> None:
     message = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
     pending = pod("llama-0", "Pending", status={"conditions": [{"status": "False", "message": message}]})

@@ -158,6 +158,18 @@ def test_a_dry_run_runs_nothing(project: Path, kubectl: Path, capsys: pytest.Cap
     assert "nothing runs" in capsys.readouterr().out
 
 
+def test_a_store_of_the_sandbox_has_no_dry_run(
+    project: Path, kubectl: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = {"name": "eks", "endpoint": "https://localhost:4600/podwright/kubernetes/us-west-2/eks"}
+    monkeypatch.setattr(kubectl_module, "eks_cluster", lambda *_: store)
+    assert submitted(project, "--dry-run") == 2
+    assert "a store of the sandbox has no dry run" in capsys.readouterr().err
+    assert not (project / "given").exists()
+    assert submitted(project) == 0
+    assert "--validate=false" in (project / "arguments").read_text()
+
+
 def test_what_rules_refuse_is_not_handed_over(project: Path, kubectl: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["submit", "test", "large", "--project", str(project)]) == 1
     assert "JOB015" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 from loopback import Call, Reply, serving
 from podwright.config.settings.environment import Environment
 from podwright.operations.aws.account import Account
+from podwright.operations.live import cluster_table
 from podwright.operations.live.cluster_table import report, write_report
 from refusals import refusal
 
@@ -214,3 +215,20 @@ def test_the_sandbox_says_what_is_simulated(tmp_path: Path, capsys: pytest.Captu
     assert "no script and no daemon runs on them." in text
     assert "Kubernetes" not in text
     assert "Only recorded, with nothing behind them: AWS::EC2::Subnet (2)." in text
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "shown"),
+    [
+        ("https://127.0.0.1:41234", "Kubernetes is upstream's control plane"),
+        ("https://localhost:4600/podwright/kubernetes/us-west-2/eks", "`podwright sandbox kubernetes install` gets"),
+    ],
+)
+def test_the_sandbox_says_what_kubernetes_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], endpoint: str, shown: str
+) -> None:
+    monkeypatch.setattr(cluster_table, "applied_objects", lambda *_: [{"namespace": "", "kind": "Node", "name": "a"}])
+    monkeypatch.setattr(cluster_table, "eks_cluster", lambda *_: {"endpoint": endpoint})
+    with serving(lambda _: Reply(body=b"[]")) as sandbox:
+        text = " ".join(" ".join(line) for line in printed(found(tmp_path, nodes(1), sandbox.url), capsys))
+    assert shown in text

@@ -1,6 +1,7 @@
 """The parts of the real control plane, without a network: what is pinned, generated, kept, and said when it fails."""
 
 import dataclasses
+import errno
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -438,6 +440,21 @@ def test_remove_deletes_what_was_installed_and_nothing_else(
     assert cache.remove() == []
 
 
+def test_remove_refuses_while_programs_run(cache: Cache, go: Callable[[], list[str]], etcd: None) -> None:
+    install(PINS, cache)
+    program = cache.folder(TOOL) / "tool"
+    shutil.copy(shutil.which("sleep") or "", program)
+    with subprocess.Popen([program, "60"]) as child:
+        try:
+            with pytest.raises(CommandError, match=f"run from .*{child.pid}") as refused:
+                cache.remove()
+        finally:
+            child.kill()
+    assert "`podwright sandbox stop`" in refused.value.hint
+    cache.remove()
+    assert not cache.root.exists()
+
+
 def test_status_and_remove_of_the_command(tmp_path: Path) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "podwright.sandbox.control_plane", *arguments]
@@ -487,6 +504,38 @@ def test_processes_are_stopped_by_whoever_opens_their_folder(tmp_path: Path) -> 
     first.stop()
     assert not is_alive(started)
     assert first.running == []
+
+
+STUBBORN = """
+import signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+"""
+# It writes whether the other one still listens when it is told to end.
+STORE = """
+import os, signal, socket, sys
+def end(*_):
+    with open("other", "w") as file:
+        file.write(str(socket.socket().connect_ex(("127.0.0.1", int(sys.argv[2])))))
+    os._exit(0)
+signal.signal(signal.SIGTERM, end)
+"""
+
+
+def test_what_holds_data_ends_last_and_nothing_waits_for_a_stubborn_one(tmp_path: Path) -> None:
+    ports = Ports.free()
+    store, stubborn = str(ports.etcd), str(ports.api)
+    url = "http://127.0.0.1:{}/"
+    processes = Processes(tmp_path)
+    processes.start(
+        tmp_path,
+        Component("store", [sys.executable, "-c", STORE + SERVER, store, stubborn], url.format(store), holds_data=True),
+        Component("stubborn", [sys.executable, "-c", STUBBORN + SERVER, stubborn], url.format(stubborn)),
+    )
+    started = time.monotonic()
+    Processes(tmp_path).stop()
+    assert time.monotonic() - started < 8
+    assert (tmp_path / "store/other").read_text() == str(errno.ECONNREFUSED)
+    processes.stop()
 
 
 def test_a_process_that_ends_at_its_start_says_why(tmp_path: Path) -> None:

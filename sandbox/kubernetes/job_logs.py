@@ -3,11 +3,14 @@
 The numbers are made up: on a curve that reaches a little more than what is expected of the type. They prove nothing.
 """
 
+from collections.abc import Mapping
+from itertools import pairwise
 from typing import Final
 
 from ...planning.node.collective_thresholds import all_reduce_threshold
 from ..protocol.json_objects import JsonObject
 
+JOB: Final = "app.kubernetes.io/name"
 _UNITS: Final = {"K": 2**10, "M": 2**20, "G": 2**30}
 _HALF: Final = 64 * 2**20
 """Bytes at which a collective reaches half of its speed, about."""
@@ -19,22 +22,38 @@ _HEAD: Final = (
 )
 
 
-def log_of(pod: JsonObject, workers: int, fault: str) -> str:
-    """The log of a pod's container."""
+def log_of(pod: JsonObject, faults: Mapping[str, str]) -> str:
+    """The log of a pod's container.
+
+    Args:
+        pod: The pod, which has started.
+        faults: What is wrong with jobs, by how their names begin.
+    """
+    fault = fault_of(pod, faults)
     container = pod["spec"]["containers"][0]
     command = [*container.get("command", []), *container.get("args", [])]
     if any(str(word).endswith("_perf") for word in command):
         kind = pod["spec"].get("nodeSelector", {}).get("node.kubernetes.io/instance-type", "")
-        return _nccl_tests([str(word) for word in command], kind, workers, fault)
+        return _nccl_tests([str(word) for word in command], kind, fault)
     if fault == "fails":
         return "Traceback (most recent call last): RuntimeError: it was told to fail (sandbox)\n"
     return f"{pod['metadata']['name']} on {pod['spec']['nodeName']}: nothing ran (sandbox)\n"
 
 
-def _nccl_tests(command: list[str], instance_type: str, nodes: int, fault: str) -> str:
-    least, most = (_bytes(command[command.index(flag) + 1]) for flag in ("-b", "-e"))
+def fault_of(pod: JsonObject, faults: Mapping[str, str]) -> str:
+    """What is wrong with the job of a pod; empty where nothing is."""
+    job = pod["metadata"].get("labels", {}).get(JOB, "")
+    return next((kind for stem, kind in faults.items() if job.startswith(stem)), "")
+
+
+def _nccl_tests(command: list[str], instance_type: str, fault: str) -> str:
+    """The table of a program of nccl-tests, from its smallest message to its largest."""
+    options = dict(pairwise(command))
+    # The defaults are those of the programs.
+    least, most = (_bytes(options.get(flag, "32M")) for flag in ("-b", "-e"))
+    ranks = int(options.get("-np", "1"))
+    nodes = ranks // int(options.get("-N", ranks))
     top = (all_reduce_threshold(instance_type, nodes).expected or 100.0) * 1.1 if nodes > 1 else 400.0
-    ranks = int(command[command.index("-np") + 1])
     wrong, lines, size = int(fault == "wrong"), [_HEAD.format(least=least, most=most)], least
     while size <= most:
         busbw = min(_TCP, top) if fault == "slow" else top * size / (size + _HALF)
