@@ -91,7 +91,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         # Kueue last, as in a deployment.
         for name in sorted(NAMES, key="kueue".__eq__):
             control_plane.install(name, settings({}) if name == "kueue" else None)
-        Kubelets(control_plane.kubeconfig, "us-west-2", "one").follow(Nodes())
+        Kubelets(control_plane.kubeconfig, "us-west-2", "one", port=1).follow(Nodes())
         objects = ApiObjects(control_plane.kubeconfig)
         resources = [{"InstanceType": TYPE, "Count": 4}]
         target = {"TeamName": "llm", "FairShareWeight": 10}
