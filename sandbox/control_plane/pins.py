@@ -110,8 +110,8 @@ class Part:
 def mismatched_charts(part: Part) -> dict[str, str]:
     """The charts that a part stands for and that environments install at another version, with that version."""
     carried = part.source.charts if isinstance(part.source, GoModule) else ()
-    versions = chart_versions()
-    pinned = {name: versions[name] for name in {item.rpartition("/")[2] for item in carried} & versions.keys()}
+    names = {folder.rpartition("/")[2] for folder in carried}
+    pinned = {name: version for name, version in chart_versions().items() if name in names}
     return {name: version for name, version in pinned.items() if version.removeprefix("v") != part.version}
 
 

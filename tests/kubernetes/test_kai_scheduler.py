@@ -106,8 +106,8 @@ def running(plane: ControlPlane) -> set[str]:
 
 
 def phase(objects: ApiObjects, name: str) -> str:
-    found = objects.find("v1", "Pod", name)
-    return found["status"]["phase"] if found else ""
+    item = objects.find("v1", "Pod", name)
+    return item["status"]["phase"] if item else ""
 
 
 def reasons(objects: ApiObjects, name: str) -> str:
