@@ -189,10 +189,10 @@ def test_a_lost_pod_is_made_again_then_all_then_the_job_fails(server: ApiServer)
     until(lambda: state(server, item) == "Running" and len(set(pods(server).values()) - set(after.values())) == 2)
     status = server.read(item)["status"]
     assert (status["restartCount"], status["restartStatus"]["fullJobRestartCount"]) == (2, 1)
-    for _ in range(2):
-        until(lambda: state(server, item) == "Running")
+    for count in (3, 4):
         lose(server, "faulty-pods-0")
-        until(lambda: state(server, item) in ("Faulted", "Failed"))
+        until(lambda count=count: server.read(item)["status"]["restartCount"] == count)
+        until(lambda: state(server, item) in ("Running", "Failed"))
     until(lambda: state(server, item) == "Failed")
 
 
