@@ -8,13 +8,15 @@ from typing import Final
 
 from .jobs import Claim, Job, Manifest, Slot, holding, instant, written
 from .log_rules import hanging_at
-from .pods import has_ended, is_going, is_ready, phase, reference
+from .pods import has_ended, is_going, is_ready, phase, reference, unplaced_since
 from .restarts import Restarts, restarts
 from .sizes import Observed, dropped_step, granted, next_claim, size_of
 from .status import State, conditions
 from .workloads import admitted_at as admitted_since
 from .workloads import condition, finished, is_evicted, readiness, returned
 
+_PATIENCE: Final = timedelta(seconds=5)
+"""With the node that Kueue has chosen for a pod. One made anew gets the node that Kueue has chosen since."""
 _DEADLINES: Final = {"Starting": "startupDeadlineSeconds", "Faulted": "faultDeadlineSeconds"}
 
 
@@ -93,20 +95,23 @@ def _run(observed: Observed, claims: Sequence[Claim]) -> Decision:
     hung = [name for name, time in hanging.items() if observed.now >= time and not is_going(pods[name])]
     lost = [*_lost(job, desired, pods), *hung]
     counts = restarts(job, lost, observed.now)
+    unplaced = {name: time + _PATIENCE for name in desired if name in pods and (time := unplaced_since(pods[name]))}
+    misplaced = [name for name, time in unplaced.items() if observed.now >= time]
     state = _within_deadlines(observed, _state(observed, desired, lost, counts))
     decision = Decision({}, size=size.pods)
     decision.by(size.grows_at)
-    decision.status = _status(observed, desired, lost, counts, state)
+    recorded = _recorded(observed, desired, [*lost, *misplaced])
+    decision.status = _status(observed, desired, recorded, lost, counts, state)
     if state.name in ("Completed", "Failed"):
         return decision
     _stop(observed, [name for name in pods if name not in desired], decision)
     failed = [name for name in desired if name in pods and phase(pods[name]) == "Failed"]
-    again = list(pods) if counts.is_full else [*failed, *hung]
+    again = list(pods) if counts.is_full else [*failed, *hung, *misplaced]
     decision.deleted_pods += [name for name in again if name not in decision.deleted_pods and not is_going(pods[name])]
     decision.pods = [new for name, new in desired.items() if name not in pods]
     if state.name == "Faulted":
         _drop_step(observed, claims, decision)
-    for time in (*_deadlines(observed, state).values(), *hanging.values()):
+    for time in (*_deadlines(observed, state).values(), *hanging.values(), *unplaced.values()):
         decision.by(time)
     return decision
 
@@ -167,7 +172,12 @@ def _deadlines(observed: Observed, state: State) -> dict[str, datetime]:
 
 
 def _status(
-    observed: Observed, desired: Mapping[str, NewPod], lost: Sequence[str], counts: Restarts, state: State
+    observed: Observed,
+    desired: Mapping[str, NewPod],
+    recorded: Sequence[Manifest],
+    lost: Sequence[str],
+    counts: Restarts,
+    state: State,
 ) -> Manifest:
     """The status of a job that may run."""
     job, pods, now = observed.job, observed.pods, observed.now
@@ -176,7 +186,7 @@ def _status(
         "startTime": job.status.get("startTime") or written(now),
         "restartCount": counts.total,
         "restartStatus": counts.status,
-        "jobPods": [] if counts.is_full else [reference(item) for item in _recorded(observed, desired, lost)],
+        "jobPods": [] if counts.is_full else [reference(item) for item in recorded],
         "masterAddr": next((pods[name].get("status", {}).get("podIP") for name in desired if name in pods), None),
     }
     if state.name in ("Completed", "Failed"):
@@ -193,10 +203,10 @@ def _status(
     return status
 
 
-def _recorded(observed: Observed, desired: Mapping[str, NewPod], lost: Sequence[str]) -> list[Manifest]:
+def _recorded(observed: Observed, desired: Mapping[str, NewPod], deleted: Sequence[str]) -> list[Manifest]:
     """The pods whose loss is still to be counted: not those that the operator itself has begun to delete."""
     known = {item["uid"] for item in observed.job.status.get("jobPods") or ()}
-    pods = [observed.pods[name] for name in desired if name in observed.pods and name not in lost]
+    pods = [observed.pods[name] for name in desired if name in observed.pods and name not in deleted]
     running = [item for item in pods if phase(item) != "Failed"]
     return [item for item in running if not is_going(item) or item["metadata"]["uid"] in known]
 

@@ -3,13 +3,20 @@
 import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
-from .jobs import GROUP, JOB_LABEL, KIND, VERSION, Claim, Job, Manifest, Slot
+from .jobs import GROUP, JOB_LABEL, KIND, VERSION, Claim, Job, Manifest, Slot, instant
 
 _SIMULATED: Final = {"podwright/simulated": "by podwright's own operator; AWS's is closed"}
 _WORKLOAD: Final = "kueue.x-k8s.io/workload"
 _POD_SET: Final = "kueue.x-k8s.io/podset"
+TOPOLOGIES: Final = {
+    "required": "kueue.x-k8s.io/podset-required-topology",
+    "preferred": "kueue.x-k8s.io/podset-preferred-topology",
+}
+"""The annotations by which pods ask for a topology, by the fields of a Workload."""
+_ANYWHERE: Final = "kueue.x-k8s.io/podset-unconstrained-topology"
 _TOPOLOGY_GATE: Final = {"name": "kueue.x-k8s.io/topology"}
 _SIZE: Final = "NNODES"
 """The elastic agent's rendezvous reads it. Source: hyperpod-elastic-agent 1.1.3."""
@@ -64,6 +71,9 @@ def pod(job: Job, claim: Claim, slot: Slot, size: int, placement: Placement | No
         specification["tolerations"] = [*specification.get("tolerations", ()), *placement.tolerations]
         if placement.by_topology:
             specification["schedulingGates"] = [*specification.get("schedulingGates", ()), _TOPOLOGY_GATE]
+            if not annotations.keys() & set(TOPOLOGIES.values()):
+                # Kueue places by topology what asks for none, too, where all flavors of a queue have one.
+                annotations[_ANYWHERE] = "true"
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -93,6 +103,15 @@ def is_ready(item: Manifest) -> bool:
     conditions = item.get("status", {}).get("conditions") or ()
     ready = any((condition["type"], condition["status"]) == ("Ready", "True") for condition in conditions)
     return not is_going(item) and (phase(item) == "Succeeded" or (phase(item) == "Running" and ready))
+
+
+def unplaced_since(item: Manifest) -> datetime | None:
+    """Since when a pod fits nowhere, for want of the one node that Kueue has chosen for it; None for all others."""
+    chosen = "kubernetes.io/hostname" in item["spec"].get("nodeSelector", {})
+    conditions = item.get("status", {}).get("conditions") or ()
+    failed = (condition for condition in conditions if condition.get("reason") == "Unschedulable")
+    condition = next(failed, None) if chosen and not is_going(item) else None
+    return instant(condition["lastTransitionTime"]) if condition else None
 
 
 def phase(item: Manifest) -> str:

@@ -13,15 +13,11 @@ from datetime import datetime
 from typing import Final
 
 from .jobs import QUEUE_LABEL, Claim, Job, Manifest, holding, instant, written
-from .pods import owner, pod_set
+from .pods import TOPOLOGIES, owner, pod_set
 
 API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
 JOB_UID: Final = "kueue.x-k8s.io/job-uid"
 _PRIORITY: Final = "kueue.x-k8s.io/priority-class"
-_TOPOLOGIES: Final = {
-    "required": "kueue.x-k8s.io/podset-required-topology",
-    "preferred": "kueue.x-k8s.io/podset-preferred-topology",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +78,7 @@ def workload(job: Job, claim: Claim, priority: int, *, topologies: bool) -> Mani
 
 
 def _topology_request(annotations: Mapping[str, str]) -> Manifest:
-    return {field: annotations[name] for field, name in _TOPOLOGIES.items() if name in annotations}
+    return {field: annotations[name] for field, name in TOPOLOGIES.items() if name in annotations}
 
 
 def admitted_at(item: Manifest) -> datetime | None:

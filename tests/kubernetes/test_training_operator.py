@@ -189,10 +189,10 @@ def test_a_lost_pod_is_made_again_then_all_then_the_job_fails(server: ApiServer)
     until(lambda: state(server, item) == "Running" and len(set(pods(server).values()) - set(after.values())) == 2)
     status = server.read(item)["status"]
     assert (status["restartCount"], status["restartStatus"]["fullJobRestartCount"]) == (2, 1)
-    for _ in range(2):
-        until(lambda: state(server, item) == "Running")
+    for count in (3, 4):
         lose(server, "faulty-pods-0")
-        until(lambda: state(server, item) in ("Faulted", "Failed"))
+        until(lambda count=count: server.read(item)["status"]["restartCount"] == count)
+        until(lambda: state(server, item) in ("Running", "Failed"))
     until(lambda: state(server, item) == "Failed")
 
 
@@ -272,6 +272,32 @@ def test_an_elastic_job_goes_on_with_fewer_after_a_fault(server: ApiServer) -> N
     finally:
         server.create(node(name))
     until(lambda: of_job(server, item) == 8 and state(server, item) == "Running")
+
+
+def test_kueue_chooses_the_nodes_where_flavors_have_a_topology(server: ApiServer) -> None:
+    host = "kubernetes.io/hostname"
+    for item in server.items("v1", "Node", ""):
+        name = item["metadata"]["name"]
+        server.merge(of_kind("v1", "Node", name), {"metadata": {"labels": {host: name, "placed": "yes"}}})
+    server.apply(of_kind(KUEUE, "Topology", "hosts", spec={"levels": [{"nodeLabel": host}]}))
+    server.apply(
+        of_kind(KUEUE, "ResourceFlavor", "placed", spec={"nodeLabels": {"placed": "yes"}, "topologyName": "hosts"})
+    )
+    quota = {"name": "cpu", "nominalQuota": str(2 * CPUS)}
+    groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "placed", "resources": [quota]}]}]
+    server.apply(of_kind(KUEUE, "ClusterQueue", "placed", spec={"namespaceSelector": {}, "resourceGroups": groups}))
+    server.apply(of_kind(KUEUE, "LocalQueue", "placed", TEAM, spec={"clusterQueue": "placed"}))
+    run(server, job("placed", part("pods", 2), queue="placed"), 2)
+    lost = server.read(of_kind("v1", "Pod", "placed-pods-0", TEAM))["spec"]
+    assert lost["nodeSelector"] == {host: lost["nodeName"], "placed": "yes"}
+    server.delete(of_kind("v1", "Node", lost["nodeName"]))
+    lose(server, "placed-pods-0")
+    try:
+        # Kueue chooses another node for it.
+        until(lambda: len(pods(server)) == 2)
+        assert server.read(of_kind("v1", "Pod", "placed-pods-0", TEAM))["spec"]["nodeName"] != lost["nodeName"]
+    finally:
+        server.create(node(lost["nodeName"]))
 
 
 def test_an_operator_that_ended_starts_again(plane: ControlPlane, server: ApiServer) -> None:

@@ -195,6 +195,20 @@ def test_a_pod_that_takes_its_time_to_end_is_counted_once() -> None:
     assert (cluster.state, cluster.manifest["status"]["restartCount"]) == ("Running", 1)
 
 
+def test_a_pod_whose_node_has_vanished_is_made_again_and_is_no_restart() -> None:
+    cluster = Cluster(part("pods", 1))
+    cluster.settle()
+    unscheduled = cluster.condition("PodScheduled", "False", "Unschedulable")
+    pod = cluster.pods["job-pods-0"]
+    pod["status"] = {"phase": "Pending", "conditions": [unscheduled]}
+    # The scheduler may find room elsewhere for one that is bound to no node.
+    assert cluster.decide(60).deleted_pods == []
+    pod["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "vanished"}
+    assert cluster.decide().deleted_pods == ["job-pods-0"]
+    cluster.settle()
+    assert (cluster.state, cluster.manifest["status"]["restartCount"]) == ("Running", 0)
+
+
 def test_another_window_counts_anew() -> None:
     policy = {"evalPeriodSeconds": 100, "numRestartBeforeFullJobRestart": 0, "maxFullJobRestarts": 1}
     cluster = Cluster(part("pods", 1), restartPolicy=policy)
