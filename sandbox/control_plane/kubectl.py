@@ -59,7 +59,8 @@ def apply(kubeconfig: Path, objects: Sequence[dict[str, Any]]) -> None:
         CommandError: The API server refuses one.
     """
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-    _run(["apply", "--server-side", "--force-conflicts", "--filename", "-"], kubeconfig, text)
+    # To check them, kubectl would have the server put the schemas of all kinds together: seconds, and much memory.
+    _run(["apply", "--server-side", "--force-conflicts", "--validate=false", "--filename", "-"], kubeconfig, text)
 
 
 def wait_served(kubeconfig: Path, definitions: Sequence[str]) -> None:

@@ -183,7 +183,7 @@ def test_a_job_beyond_the_quota_waits(batch: Any, objects: Any, queue: str) -> N
                 raise
             return []
 
-    assert [item["metadata"]["name"].startswith("job-waits-") for item in eventually(pending)] == [True]
+    assert [item["metadata"]["name"].startswith("job-waits-") for item in eventually(pending, 180)] == [True]
     assert batch.read_namespaced_job("waits", TEAM).spec.suspend
 
 
