@@ -178,7 +178,7 @@ def test_it_starts_again_with_the_control_plane(plane: ControlPlane, objects: Ap
 def test_removal_leaves_a_cluster_that_works(plane: ControlPlane, objects: ApiObjects, release: Release) -> None:
     objects.uninstall(NAME, NAME)
     plane.remove_kai()
-    gone = {"kai-operator", "kai-scheduler-default", *OF_THE_CONFIG}
-    eventually(lambda: not running(plane) & gone, plane.run_deployments)
+    removed = {"kai-operator", "kai-scheduler-default", *OF_THE_CONFIG}
+    eventually(lambda: not running(plane) & removed, plane.run_deployments)
     objects.create(pod("plain"))
     objects.remove(pod("plain"))

@@ -36,8 +36,8 @@ DECIDES = {
 @pytest.fixture(scope="module")
 def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
     """A folder with the scenario's file, and a sandbox of its own in which it is deployed."""
-    # At full length, a node takes long enough to come that the job is seen without it.
-    with deployed("three-projects", tmp_path_factory.mktemp("three-projects"), time_scale=1) as user:
+    # A node takes long enough to come that the job is seen without it, on a busy machine, too.
+    with deployed("three-projects", tmp_path_factory.mktemp("three-projects"), time_scale=3) as user:
         yield user
 
 
