@@ -244,6 +244,9 @@ class Components:
             "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": user}}],
         }
         file = self._keys / f"{name}.kubeconfig"
-        file.touch(0o600)
-        file.write_text(json.dumps(config), encoding="utf-8")
+        # Others read it meanwhile.
+        new = file.with_suffix(".new")
+        new.touch(0o600)
+        new.write_text(json.dumps(config), encoding="utf-8")
+        new.replace(file)
         return file

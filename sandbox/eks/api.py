@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from moto.core.responses import ActionResult
 
 from ...config.settings.governance.task_governance import ADDON
+from ...config.settings.platform import TRAINING_OPERATOR
 from ..protocol.accounts import principal_of_key
 from ..protocol.arns import account_of
 from ..protocol.clock import now
@@ -121,6 +122,9 @@ class EksResponse(OwnResponse):
             "podIdentityAssociations": self._identities(cluster, values, arn),
         }
         objects = self.service.kubernetes.objects(self.region, values["clusterName"])
+        if name == TRAINING_OPERATOR:
+            # Podwright's own operator brings no kinds; Kueue comes with its own.
+            objects.install(name)
         self.service.control_planes.install(self.region, values["clusterName"], name)
         objects.install(name)
         if name == ADDON:

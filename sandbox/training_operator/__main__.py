@@ -30,7 +30,10 @@ def main() -> None:
 
 
 async def _operate(kubeconfig: Path, port: int, time_scale: float) -> None:
-    worklist = Worklist(Reconciler(kubeconfig, time_scale).reconcile)
+    reconciler = Reconciler(kubeconfig, time_scale)
+    worklist = Worklist(reconciler.reconcile)
+    survey = asyncio.create_task(worklist.survey(reconciler.jobs))
+    survey.add_done_callback(worklist.end)
     await kopf.operator(
         registry=registry(worklist, kubeconfig),
         standalone=True,
@@ -38,6 +41,7 @@ async def _operate(kubeconfig: Path, port: int, time_scale: float) -> None:
         liveness_endpoint=f"http://127.0.0.1:{port}/readyz",
         stop_flag=worklist.stopped,
     )
+    survey.cancel()
 
 
 main()

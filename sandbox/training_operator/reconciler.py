@@ -55,6 +55,15 @@ class Reconciler:
         seconds = (decision.again - datetime.now(UTC)).total_seconds() if decision.again else _AT_LEAST
         return min(max(seconds, 0.0) + 0.05, _AT_LEAST)
 
+    def jobs(self) -> list[tuple[str, str]]:
+        """Namespace and name of all jobs; none while nobody answers."""
+        try:
+            items = self._api.request("GET", f"{_JOBS}/{PLURAL}")["items"]
+        except ApiError as error:
+            logging.info("no jobs are listed: %s", error)
+            return []
+        return [(item["metadata"]["namespace"], item["metadata"]["name"]) for item in items]
+
     @property
     def _api(self) -> Connection:
         return connection(self.kubeconfig, self.kubeconfig.stat().st_mtime_ns)

@@ -9,13 +9,14 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import kopf
 import yaml
 
 from .jobs import GROUP, JOB_LABEL, KIND, PLURAL, VERSION
 
+_SURVEY_SECONDS: Final = 5.0
 Reconcile = Callable[[str, str], float | None]
 """Does what has to be done for a job, by namespace and name. Returns the seconds until it is due again."""
 
@@ -36,8 +37,15 @@ class Worklist:
         if key not in self._changed:
             self._changed[key] = asyncio.Event()
             self._tasks[key] = asyncio.create_task(self._follow(key))
-            self._tasks[key].add_done_callback(self._end)
+            self._tasks[key].add_done_callback(self.end)
         self._changed[key].set()
+
+    async def survey(self, jobs: Callable[[], list[tuple[str, str]]]) -> None:
+        """Wake all jobs now and then: kopf misses a new kind that is served later than its definition says."""
+        while not self.stopped.is_set():
+            for namespace, name in await asyncio.to_thread(jobs):
+                self.wake(namespace, name)
+            await asyncio.sleep(_SURVEY_SECONDS)
 
     async def _follow(self, key: tuple[str, str]) -> None:
         changed = self._changed[key]
@@ -50,7 +58,8 @@ class Worklist:
             with suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), seconds)
 
-    def _end(self, task: asyncio.Task[None]) -> None:
+    def end(self, task: asyncio.Task[None]) -> None:
+        """End the operator where a task has failed."""
         if not task.cancelled() and (error := task.exception()):
             logging.error("the operator ends", exc_info=error)
             self.stopped.set()
