@@ -42,7 +42,7 @@ class RayJob(DistributedJob):
     active_deadline_seconds: Seconds | None = None
     """The job ends after this, finished or not."""
     keep_seconds: Seconds = 600
-    """How long the cluster stays after the job, to be looked at. It keeps its quota meanwhile."""
+    """How long the cluster stays after the job, to be looked at. Its pods keep their nodes; their quota is free."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
