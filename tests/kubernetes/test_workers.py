@@ -78,7 +78,8 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self.plane = ControlPlane(folder, pins(), Cache.of_user())
         self.plane.start()
-        self.plane.install("kueue")
+        # As podwright configures it: a worker without a kind that is handed on is not active.
+        self.plane.install("kueue", {"integrations": {"frameworks": ["batch/job"]}})
         self.api, self.kubectl = ApiServer.of(self.plane.kubeconfig), Kubectl(self.plane.kubeconfig, True)
 
     @property
