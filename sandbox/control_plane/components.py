@@ -234,6 +234,7 @@ class Components:
         return self._kubeconfig(operator.name, operator.user, {"token": token})
 
     def _kubeconfig(self, name: str, user: str, credentials: Mapping[str, str]) -> Path:
+        """Write the kubeconfig of a user with these credentials. Returns its file."""
         cluster = {"server": f"https://127.0.0.1:{self.ports.api}", "certificate-authority": str(self.authority.file)}
         config = {
             "apiVersion": "v1",
