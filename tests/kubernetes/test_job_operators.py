@@ -72,8 +72,15 @@ class Nodes:
 
     def kubernetes_nodes(self, region: str, eks_cluster: str) -> list[Object]:
         """Those that are ready."""
-        status = {"conditions": [{"type": "Ready", "status": "True"}]}
-        return [{"metadata": {"name": name, "labels": LABELS}, "status": status} for name in self.names]
+        status = {
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
+        }
+        return [
+            # Kueue places by topology, whose lowest level is the host.
+            {"metadata": {"name": name, "labels": LABELS | {"kubernetes.io/hostname": name}}, "status": status}
+            for name in self.names
+        ]
 
     def patch_node(self, region: str, eks_cluster: str, name: str, patch: Object) -> None:
         """Nobody changes one."""

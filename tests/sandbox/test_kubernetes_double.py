@@ -248,7 +248,8 @@ def test_a_job_is_submitted_by_the_real_kubectl(
     monkeypatch.setenv("NO_PROXY", "localhost")
     monkeypatch.setattr(submit, "account_of", lambda *_: SimpleNamespace(endpoint=cluster.description["endpoint"]))
     monkeypatch.setattr(submit, "way", lambda *_: Kubectl(tmp_path / "config", validates=False))
-    arguments = Namespace(project=tmp_path, environment="test", job="llama", dry_run=False, sandbox=True)
+    words = {"environment": "test", "job": "llama", "manager": None, "dry_run": False, "sandbox": True}
+    arguments = Namespace(project=tmp_path, **words)
     kind = custom_kinds.definition("sagemaker.amazonaws.com", "HyperPodPyTorchJob")
     older = copy.deepcopy(kind)
     spec = older["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
