@@ -21,6 +21,7 @@ from .webhooks import Manifest, called_services, write_files
 NAMESPACE: Final = "kai-scheduler"
 PART: Final = "kai-scheduler"
 _CONFIG: Final = ("kai.scheduler/v1", "Config", "kai-config")
+_REGISTRATIONS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _CERTIFICATES: Final = "k8s-webhook-server/serving-certs"
 _OF_CONFIG: Final = frozenset({"admission", "binder", "podgrouper", "podgroupcontroller", "queuecontroller"})
 """What the operator deploys for a Config; shards have their scheduler."""
@@ -135,10 +136,7 @@ def move(objects: ClusterObjects, ports: Ports) -> None:
 
 def is_deployed(objects: ClusterObjects, part: Path, ports: Ports) -> bool:
     """Whether KAI's operator has made what its Config asks for. What the Config's status says of that is too early."""
-    kinds = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
-    webhooks = [item for kind in kinds for item in objects.all("admissionregistration.k8s.io/v1", kind)]
-    services = [service for item in webhooks for service in called_services(item)]
-    called = {service.get("port") for service in services if service["namespace"] == NAMESPACE}
+    called = {service.get("port") for item in _called(objects) for service in called_services(item)}
     programs = {program.program for program in deployed(objects, part)}
     return called == set(_webhooks(ports).values()) and programs >= _OF_CONFIG
 
@@ -146,8 +144,19 @@ def is_deployed(objects: ClusterObjects, part: Path, ports: Ports) -> bool:
 def remove(objects: ClusterObjects) -> None:
     """Delete what a release leaves when it goes: the Config with what it owns, and what a hook of the chart deletes."""
     left = [config] if (config := objects.find(*_CONFIG)) else []
-    for item in (*left, *objects.all("apps/v1", "Deployment", NAMESPACE)):
+    # What the Config owns goes with it in no order: no pod can be made while a webhook is there and its service is not.
+    for item in (*left, *_called(objects), *objects.all("apps/v1", "Deployment", NAMESPACE)):
         objects.remove(item)
+
+
+def _called(objects: ClusterObjects) -> list[Manifest]:
+    """The registrations of KAI's webhooks."""
+    items = [item for kind in _REGISTRATIONS for item in objects.all("admissionregistration.k8s.io/v1", kind)]
+    return [item for item in items if _calls_kai(item)]
+
+
+def _calls_kai(item: Manifest) -> bool:
+    return any(service["namespace"] == NAMESPACE for service in called_services(item))
 
 
 def _services(ports: Ports) -> Mapping[str, int]:

@@ -1,8 +1,9 @@
-"""A real API server as tests talk to it: server-side apply, and the same as another user."""
+"""A real API server as tests start it and talk to it: server-side apply, and the same as another user."""
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,27 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.resource import Resource
 
+from needs import require
+from podwright.sandbox.control_plane.cache import Cache, State
+from podwright.sandbox.control_plane.control_plane import ControlPlane
+from podwright.sandbox.control_plane.pins import pins
+
 MANAGER = "podwright"
 Object = dict[str, Any]
+
+
+@contextmanager
+def started(folder: Path) -> Iterator[ControlPlane]:
+    """A control plane in a folder, without operators."""
+    cache = Cache.of_user()
+    installed = all(cache.state(part) is State.INSTALLED for part in pins().parts)
+    require(installed, "the control plane: `podwright sandbox kubernetes install`")
+    control_plane = ControlPlane(folder, pins(), cache)
+    control_plane.start()
+    try:
+        yield control_plane
+    finally:
+        control_plane.stop()
 
 
 class ApiServer:

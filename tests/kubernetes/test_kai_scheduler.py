@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from api_server import started
 from listening import addresses
 from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.kubernetes.api_objects import ApiObjects
@@ -18,6 +19,13 @@ OF_THE_CONFIG = ["admission", "binder", "pod-grouper", "podgroup-controller", "q
 SCHEDULERS = ["kai-scheduler-default", "kai-scheduler-pool"]
 POOL = "kai.scheduler/node-pool"
 LABELS = {"kai.scheduler/queue": "team", POOL: "pool"}
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """One of its own: on a shared one, kinds of KAI may be there as podwright wrote them."""
+    with started(tmp_path_factory.mktemp("kai-plane")) as control_plane:
+        yield control_plane
 
 
 @pytest.fixture(scope="module")
