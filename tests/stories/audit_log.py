@@ -1,7 +1,7 @@
 """Who wrote what decides over jobs and pods, by the API server's audit log."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +31,15 @@ def writers(log: Path) -> dict[str, set[str]]:
         resource = "/".join(filter(None, (target["resource"], target.get("subresource"))))
         users.setdefault(resource, set()).add(event["user"]["username"])
     return users
+
+
+def check_writers(log: Path, allowed: Mapping[str, Set[str]]) -> None:
+    """Fail where others wrote than are allowed to, by resource, or where something was written by nobody."""
+    actual = writers(log)
+    assert actual.keys() == allowed.keys()
+    assert {
+        resource: users - allowed[resource] for resource, users in actual.items() if users - allowed[resource]
+    } == {}
 
 
 def bodies(log: Path, user: str, resource: str) -> list[dict[str, Any]]:

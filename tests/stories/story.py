@@ -62,10 +62,11 @@ class Step:
     tables: list[list[Row]] = field(default_factory=list)
 
 
-def story(page: Path) -> list[Step]:
-    """The steps of a page. The first is how one gets there; it has no tables."""
+def story(scenario: str) -> list[Step]:
+    """The steps of a scenario's page. The first is how one gets there; it has no tables."""
+    page = (ROOT / f"docs/scenarios/{scenario}.md").read_text(encoding="utf-8")
     steps: list[Step] = []
-    for part in _PART.finditer(page.read_text(encoding="utf-8") + "\n"):
+    for part in _PART.finditer(f"{page}\n"):
         if part["block"]:
             steps.append(Step(part["block"].splitlines()))
         else:
@@ -87,7 +88,7 @@ def deployed(scenario: str, folder: Path, time_scale: float) -> Iterator["Termin
     server.start(folder, port=0, time_scale=time_scale, kubernetes="real")
     try:
         user = Terminal(folder)
-        user.play(story(ROOT / f"docs/scenarios/{scenario}.md")[:1])
+        user.play(story(scenario)[:1])
         yield user
     finally:
         server.stop(folder)
@@ -150,6 +151,20 @@ class Terminal:
             raise Different(f"$ {command}\n{result.stdout}{result.stderr}")
         return result.stdout
 
+    def delete_jobs(self) -> None:
+        """Delete what was submitted, of every kind."""
+        for label in _QUEUES:
+            kinds = ",".join(self._served())
+            self.type(f"kubectl delete {kinds} --selector {label} --all-namespaces")
+
+    def deploy_changed(self, scenario: str, old: str, new: str) -> None:
+        """Change a text of the scenario's file, where it is there once, and deploy that."""
+        file = self.folder / f"environments/{scenario}.yaml"
+        text = file.read_text(encoding="utf-8")
+        assert text.count(old) == 1
+        file.write_text(text.replace(old, new), encoding="utf-8")
+        self.type(f"podwright deploy {scenario} --sandbox")
+
     def _wait(self, command: str, expected: list[Row], seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while (actual := self._table(expected)) != expected:
@@ -169,10 +184,14 @@ class Terminal:
     def _get(self, *kinds: str) -> list[Object]:
         return json.loads(self.type(f"kubectl get {','.join(kinds)} --all-namespaces --output json"))["items"]
 
+    def _served(self, *more: str) -> list[str]:
+        """The kinds of jobs, and more, that the cluster knows."""
+        served = self.type("kubectl api-resources --no-headers --output name").split()
+        return [kind for kind in (*more, *_KINDS) if kind in served]
+
     def _jobs(self) -> Iterator[Row]:
         """One row for each job."""
-        served = self.type("kubectl api-resources --no-headers --output name").split()
-        objects = self._get("pods", *(kind for kind in (_WORKLOADS, *_KINDS) if kind in served))
+        objects = self._get("pods", *self._served(_WORKLOADS))
         jobs = [item for item in objects if item["kind"] in _KINDS.values() and _is_submitted(item)]
         names = {job["metadata"]["uid"]: job["metadata"]["name"] for job in jobs}
         causes = sorted((cause, _owner(item)) for item in objects if (cause := _preemption(item)))

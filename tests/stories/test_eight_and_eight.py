@@ -1,33 +1,16 @@
 """docs/scenarios/eight-and-eight.md, played: a node of a training breaks, is replaced, and the training resumes."""
 
 import json
-import os
-import shutil
-import signal
-from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from needs import needs
-from podwright.operations.aws import sandbox_server as server
-from podwright.sandbox.control_plane.cache import Cache, State
-from podwright.sandbox.control_plane.pins import pins
-from story import Different, Step, Terminal, story
+from story import Different, Terminal, story
 
-ROOT = Path(__file__).resolve().parents[2]
-INSTALLED = all(Cache.of_user().state(part) is State.INSTALLED for part in pins().parts)
-pytestmark = [
-    needs(INSTALLED, "the control plane: `podwright sandbox kubernetes install`"),
-    needs(find_spec("podwright.sandbox.training_operator") is not None, "the operator of HyperPodPyTorchJob"),
-]
-
-DEPLOYMENT, TRAINING, DRILL, HISTORY = story(ROOT / "docs/scenarios/eight-and-eight.md")
 # So slow that steps lie apart, and a drill on a busy machine sees each.
-TIME_SCALE = 3.0
+SCENARIO, TIME_SCALE, ENGINE = "eight-and-eight", 3.0, "kueue"
+_, TRAINING, DRILL, HISTORY = story(SCENARIO)
 PODS = "kubectl get pods --all-namespaces --selector app.kubernetes.io/name=pretrain --output json"
 
 
@@ -42,21 +25,6 @@ class Play:
 
 
 @pytest.fixture(scope="module")
-def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
-    """A folder with the scenario's file, and a sandbox of its own in which it is deployed."""
-    folder = tmp_path_factory.mktemp("eight-and-eight")
-    (folder / "environments").mkdir()
-    shutil.copy(ROOT / "environments/eight-and-eight.yaml", folder / "environments")
-    server.start(folder, port=0, time_scale=TIME_SCALE, kubernetes="real")
-    try:
-        user = Terminal(folder)
-        user.play([DEPLOYMENT])
-        yield user
-    finally:
-        server.stop(folder)
-
-
-@pytest.fixture(scope="module")
 def played(terminal: Terminal) -> Play:
     terminal.play([TRAINING])
     before = nodes_of_pods(terminal)
@@ -64,22 +32,6 @@ def played(terminal: Terminal) -> Play:
     (file,) = (terminal.folder / ".podwright/drills").iterdir()
     history = terminal.type(HISTORY.commands[0])
     return Play(before, nodes_of_pods(terminal), json.loads(file.read_text(encoding="utf-8")), history)
-
-
-@pytest.fixture
-def no_jobs(terminal: Terminal) -> None:
-    terminal.type("kubectl delete hyperpodpytorchjobs --all --all-namespaces")
-
-
-@pytest.fixture
-def kueue_stopped(terminal: Terminal, no_jobs: None) -> Iterator[None]:
-    """Kueue's process of this cluster stands still."""
-    (folder,) = (terminal.folder / server.STATE_DIRECTORY / "kubernetes").glob("*/*/*")
-    processes = json.loads((folder / "processes/processes.json").read_text(encoding="utf-8"))
-    (pid,) = (process["pid"] for process in processes if process["name"] == "kueue")
-    os.kill(pid, signal.SIGSTOP)
-    yield
-    os.kill(pid, signal.SIGCONT)
 
 
 def nodes_of_pods(terminal: Terminal) -> dict[str, str]:
@@ -112,7 +64,7 @@ def test_the_node_is_replaced_and_its_pod_is_another_one(played: Play, terminal:
     assert len(nodes) == 18
 
 
-@pytest.mark.usefixtures("played", "kueue_stopped")
+@pytest.mark.usefixtures("played", "engine_stopped")
 def test_nothing_starts_without_kueue(terminal: Terminal) -> None:
     with pytest.raises(Different, match="pretrain"):
         terminal.play([TRAINING], seconds=15)
@@ -121,10 +73,9 @@ def test_nothing_starts_without_kueue(terminal: Terminal) -> None:
 # The last one: the cluster keeps this quota.
 @pytest.mark.usefixtures("played", "no_jobs")
 def test_one_node_less_of_quota_is_another_story(terminal: Terminal) -> None:
-    file = terminal.folder / "environments/eight-and-eight.yaml"
-    text = file.read_text(encoding="utf-8")
-    file.write_text(text.replace("quota: {training: 8}", "quota: {training: 7}", 1), encoding="utf-8")
+    quota = "language:\n      quota: {training: "
+    terminal.deploy_changed(SCENARIO, f"{quota}8", f"{quota}7")
     with pytest.raises(Different) as difference:
-        terminal.play([Step(DEPLOYMENT.commands[2:3]), TRAINING], seconds=20)
+        terminal.play([TRAINING], seconds=20)
     actual, _, _ = str(difference.value).partition("expected:")
     assert "Team: language | GPUs: 64 | GPUs borrowed: 8" in actual

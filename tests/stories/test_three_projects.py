@@ -1,7 +1,5 @@
 """docs/scenarios/three-projects.md, played: its commands, and its tables as the API server has them."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from audit_log import (
@@ -12,14 +10,14 @@ from audit_log import (
     PODGROUPER,
     SCHEDULER,
     TRAINING_OPERATOR,
+    check_writers,
     writers,
 )
-from needs import needs
-from story import INSTALLED, ROOT, Different, Step, Terminal, deployed, standing_still, story
+from story import Different, Terminal, story
 
-pytestmark = needs(INSTALLED, "the control plane: `podwright sandbox kubernetes install`")
-
-DEPLOYMENT, *STEPS = story(ROOT / "docs/scenarios/three-projects.md")
+# A node takes long enough to come that the job is seen without it, on a busy machine, too.
+SCENARIO, TIME_SCALE, ENGINE = "three-projects", 3.0, "kai-scheduler-h100"
+_, *STEPS = story(SCENARIO)
 # Whoever else writes one of these has taken a decision from KAI. Its binder makes the pods that keep shared GPUs.
 DECIDES = {
     "pods": {*KUBERNETES, TRAINING_OPERATOR, BINDER},
@@ -33,46 +31,21 @@ DECIDES = {
 }
 
 
-@pytest.fixture(scope="module")
-def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
-    """A folder with the scenario's file, and a sandbox of its own in which it is deployed."""
-    # A node takes long enough to come that the job is seen without it, on a busy machine, too.
-    with deployed("three-projects", tmp_path_factory.mktemp("three-projects"), time_scale=3) as user:
-        yield user
-
-
-@pytest.fixture(scope="module")
-def played(terminal: Terminal) -> list[Step]:
-    terminal.play(STEPS)
-    return STEPS
-
-
-@pytest.fixture
-def no_jobs(terminal: Terminal) -> None:
-    terminal.type("kubectl delete pytorchjobs,jobs --all --all-namespaces")
-
-
-@pytest.fixture
-def kai_stopped(terminal: Terminal, no_jobs: None) -> Iterator[None]:
-    with standing_still(terminal.plane, "kai-scheduler-h100"):
-        yield
-
-
-def test_the_page_tells_what_happens(played: list[Step]) -> None:
+@pytest.mark.usefixtures("played")
+def test_the_page_tells_what_happens() -> None:
     # It was compared while it was played; a page that lost its tables would pass, too.
-    assert [len(step.tables) for step in played] == [2, 3, 2, 2]
+    assert [len(step.tables) for step in STEPS] == [2, 3, 2, 2]
 
 
-def test_kai_alone_decides(played: list[Step], terminal: Terminal) -> None:
-    decided = writers(terminal.plane / "audit.log")
-    assert decided.keys() == DECIDES.keys()
-    assert [users - DECIDES[resource] for resource, users in decided.items()] == [set()] * len(DECIDES)
+@pytest.mark.usefixtures("played")
+def test_kai_alone_decides(terminal: Terminal) -> None:
+    check_writers(terminal.plane / "audit.log", DECIDES)
     # The log shows the administrator, through whom the sandbox writes what it writes.
     terminal.type("kubectl annotate podgroups.scheduling.run.ai --all --all-namespaces seen=true")
     assert writers(terminal.plane / "audit.log")["podgroups"] - DECIDES["podgroups"]
 
 
-@pytest.mark.usefixtures("kai_stopped")
+@pytest.mark.usefixtures("engine_stopped")
 def test_nothing_happens_without_kais_scheduler(terminal: Terminal) -> None:
     with pytest.raises(Different, match="Pods running: 0"):
         terminal.play(STEPS, seconds=20)
@@ -81,12 +54,8 @@ def test_nothing_happens_without_kais_scheduler(terminal: Terminal) -> None:
 # The last one: the cluster keeps this quota.
 @pytest.mark.usefixtures("no_jobs")
 def test_one_gpu_less_to_borrow_is_another_story(terminal: Terminal) -> None:
-    file = terminal.folder / "environments/three-projects.yaml"
-    text = file.read_text(encoding="utf-8")
     borrows = "project-a: {quota: {h100: {accelerators: 16}}, borrow_limit_percent: "
-    assert text.count(f"{borrows}100") == 1
-    file.write_text(text.replace(f"{borrows}100", f"{borrows}99"), encoding="utf-8")
-    terminal.play([DEPLOYMENT])
+    terminal.deploy_changed(SCENARIO, f"{borrows}100", f"{borrows}99")
     with pytest.raises(Different) as difference:
         terminal.play(STEPS, seconds=20)
     actual, _, _ = str(difference.value).partition("expected:")
