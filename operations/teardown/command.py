@@ -50,7 +50,8 @@ def run(args: argparse.Namespace) -> int:
     wait_for_earlier_run(cdk, progress)
     existing = deployed_stacks(account, name, args.project)
     _check_stacks(args.unprotect, [stack.name for stack in existing])
-    is_rehearsal = args.sandbox and args.yes and not args.plan
+    # Never in AWS, whatever the arguments say.
+    is_rehearsal = account.endpoint is not None and args.sandbox and args.yes and not args.plan
     if is_rehearsal:
         lift_protection(account, existing, progress.say)
         existing = deployed_stacks(account, name, args.project)

@@ -76,7 +76,7 @@ def remove_path(manager: Side, worker: Side, say: Say) -> None:
     group = worker.cluster["resourcesVpcConfig"]["clusterSecurityGroupId"]
     try:
         change(worker.account, "ec2", "revoke_security_group_ingress", **_rule(manager, group))
-        say(worker.environment.name, f"{group} lets {', '.join(manager.ranges)} in no more")
+        say(worker.environment.name, f"{group} no longer lets {', '.join(manager.ranges)} in")
     except ClientError as error:
         if error.response["Error"]["Code"] != "InvalidPermission.NotFound":
             raise

@@ -6,11 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..kubernetes.certificates import Authority
-from ..kubernetes.cluster_objects import ClusterObjects
-from .kai import PART, Program
 from .kubectl import account_token
 from .operators import CONFIGURATION, TIME_SCALE, Operator, operator, settings_of
-from .processes import Component, Ports, bound_ports
+from .processes import Component, Ports
 from .ray_dashboard import RayDashboard
 from .webhooks import mount_secret
 
@@ -148,7 +146,7 @@ class Components:
         address = f"127.0.0.1:{self.ports.kwok}"
         user = "system:serviceaccount:kube-system:kwok-controller"
         options = {
-            "kubeconfig": str(self.kubeconfig("kwok", user, _ACCOUNTS)),
+            "kubeconfig": str(self.account_kubeconfig("kwok", user)),
             "config": f"{self.parts['kwok'] / 'nodes.yaml'},{_PODS}",
             "manage-nodes-with-annotation-selector": "kwok.x-k8s.io/node=fake",
             # Without leases the nodes' heartbeats are too rare, and the controller manager calls them not ready.
@@ -181,16 +179,6 @@ class Components:
         """Start what KubeRay asks about jobs of Ray, as KubeRay's user."""
         item = operator("kuberay", self.ports)
         return RayDashboard(self.ports.ray_dashboard, self._of_account(item))
-
-    def deployed(self, program: Program, objects: ClusterObjects) -> Component | None:
-        """The process of a program of KAI; None until what its pod mounts is there."""
-        folder = self.folder / "processes" / program.name
-        folder.mkdir(parents=True, exist_ok=True)
-        if not program.mount(objects, folder):
-            return None
-        kubeconfig = self.kubeconfig(program.name, program.user, _ACCOUNTS)
-        health, other = bound_ports((0, 0))
-        return program.component(folder, self.parts[PART], kubeconfig, self.ports, (health, other))
 
     def is_configured(self, operator: Operator) -> bool:
         """Whether an operator was started with the configuration that the cluster has now."""
@@ -227,6 +215,10 @@ class Components:
         pair = self.authority.client(name, user, groups)
         credentials = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
         return self._kubeconfig(name, user, credentials)
+
+    def account_kubeconfig(self, name: str, user: str) -> Path:
+        """The kubeconfig of a service account, by a certificate: its user's name has 64 characters at the most."""
+        return self.kubeconfig(name, user, _ACCOUNTS)
 
     def _of_account(self, operator: Operator) -> Path:
         """The kubeconfig of an operator. A certificate has no room for the longer names of service accounts."""

@@ -2,18 +2,16 @@
 
 import json
 import threading
-import time
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from ...config.errors import CommandError
-from ..kubernetes.api_objects import ApiObjects
 from ..kubernetes.certificates import Authority
-from . import kai
 from .cache import Cache, State
 from .components import Components
+from .kai_programs import KaiPrograms
 from .kubectl import apply, delete, read_objects, wait_served
 from .operators import NAMES, OWN, Name, Operator, is_settings, operator, release
 from .pins import Pins
@@ -24,8 +22,6 @@ from .webhooks import Manifest, on_loopback
 _OPERATORS: Final = "operators.json"
 _PORTS: Final = "ports.json"
 _DEFINITION: Final = "CustomResourceDefinition"
-_DEPLOYED_SECONDS: Final = 60.0
-_POLL_SECONDS: Final = 0.2
 
 
 class ControlPlane:
@@ -44,8 +40,7 @@ class ControlPlane:
         self._processes = Processes(self._folder / "processes")
         self._components: Components | None = None
         self._dashboard: RayDashboard | None = None
-        self._programs: dict[str, kai.Program] = {}
-        """What runs of KAI's Deployments, by name."""
+        self._kai: KaiPrograms | None = None
         self._lock = threading.RLock()
         """Held by whoever starts or stops processes: what is being stopped is not started again."""
 
@@ -111,7 +106,6 @@ class ControlPlane:
             if self._dashboard:
                 self._dashboard.stop()
                 self._dashboard = None
-            self._programs = {}
 
     def restart_ended(self) -> list[str]:
         """Start again what ended by itself. Returns the names of the components.
@@ -134,11 +128,12 @@ class ControlPlane:
         operators = [components.operator(item) for item in items]
         if "kuberay" in self.operators:
             self._dashboard = components.ray_dashboard()
+        self._kai = KaiPrograms(components, self._processes, self._lock)
         base = [components.controller_manager(), components.scheduler(), components.kwok()]
         self._processes.start(trusted, *base, *operators)
         if moved:
-            kai.move(self._objects, components.ports)
-        self._run_deployments(components)
+            self._kai.move()
+        self._kai.run()
 
     def _move(self, item: Operator) -> None:
         """Let an operator's services lead to its new ports."""
@@ -229,57 +224,11 @@ class ControlPlane:
                 self._processes.stop(name)
                 self._write_operators([other for other in self.operators if other != name])
 
-    def deploy_kai(self, release: str) -> None:
-        """Run KAI as its Helm release says, which has just been installed or changed.
-
-        Raises:
-            CommandError: A part of it does not get ready.
-        """
-        components = self._running_components()
-        kai.configure(self._objects, self.kubeconfig, release, components.ports)
-        deadline = time.monotonic() + _DEPLOYED_SECONDS
-        part = self._parts[kai.PART]
-        while not (kai.is_deployed(self._objects, part, components.ports) and self.run_deployments()):
-            self.run_deployments()
-            if time.monotonic() > deadline:
-                raise CommandError(
-                    f"KAI's operator has not deployed KAI in {_DEPLOYED_SECONDS:.0f} s",
-                    f"its log is {self._folder / 'processes' / 'kai-operator.log'}",
-                )
-            time.sleep(_POLL_SECONDS)
-
-    def remove_kai(self) -> None:
-        """Take away what KAI's operator made. Its release is gone."""
-        kai.remove(self._objects)
-        self.run_deployments()
-
-    def run_deployments(self) -> bool:
-        """Start and stop KAI's programs, until those run that the cluster's Deployments name.
-
-        Returns whether they do; it takes another call where a program lacks what its pod would mount.
-
-        Raises:
-            CommandError: One does not get ready; the next call tries it again.
-        """
-        with self._lock:
-            return self._run_deployments(self._running_components())
-
-    def _run_deployments(self, components: Components) -> bool:
-        deployed = {program.name: program for program in kai.deployed(self._objects, self._parts[kai.PART])}
-        ended = [name for name, program in self._programs.items() if deployed.get(name) != program]
-        if ended:
-            self._processes.stop(*ended)
-        self._programs = {name: program for name, program in self._programs.items() if name not in ended}
-        new = [program for name, program in deployed.items() if name not in self._programs]
-        processes = {program.name: components.deployed(program, self._objects) for program in new}
-        ready = [process for process in processes.values() if process]
-        self._programs |= {program.name: program for program in new if processes[program.name]}
-        self._processes.start(components.authority.file, *ready)
-        return len(ready) == len(processes)
-
     @property
-    def _objects(self) -> ApiObjects:
-        return ApiObjects(self.kubeconfig)
+    def kai(self) -> KaiPrograms:
+        """KAI's programs; it has been started."""
+        assert self._kai is not None, "the control plane runs"
+        return self._kai
 
     def _running_components(self) -> Components:
         assert self._components is not None, "the control plane runs"

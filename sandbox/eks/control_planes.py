@@ -142,7 +142,7 @@ class ControlPlanes:
         for name in _OPERATORS.get(owner, ()):
             plane.restart(name, changed)
         if owner == KAI:
-            plane.deploy_kai(owner)
+            plane.kai.deploy(owner)
 
     def uninstall(self, region: str, cluster: str, owner: str) -> None:
         """Stop what an add-on or a chart brought."""
@@ -152,7 +152,7 @@ class ControlPlanes:
         for name in reversed(_OPERATORS.get(owner, ())):
             plane.uninstall(name)
         if owner == KAI:
-            plane.remove_kai()
+            plane.kai.remove()
 
     def follow(self, service: Followed) -> None:
         """Let the Node objects of all clusters follow HyperPod's nodes, and let pods end that should.
@@ -167,7 +167,7 @@ class ControlPlanes:
             try:
                 if ended := plane.restart_ended():
                     logging.warning("%s of %s had ended, and is started again", ", ".join(ended), cluster)
-                plane.run_deployments()
+                plane.kai.run()
                 followers.kubelets.follow(service)
                 followers.pod_ends.follow(service)
             except ApiError as error:

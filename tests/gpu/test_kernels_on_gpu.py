@@ -1,9 +1,11 @@
 """Every single-GPU program on a real GPU: its rates against PyTorch's in the same run, and faults that it has to find.
 
-Needs an NVIDIA GPU and driver, CUDA's wheels from `bin/setup test`, and for the comparisons PyTorch with CUDA.
+Needs an NVIDIA GPU and driver, CUDA's wheels from `bin/setup test`, and for the comparisons PyTorch with CUDA. On a
+machine without a package index PODWRIGHT_BENCHMARK_PROGRAMS names the folder of programs that were built elsewhere.
 """
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -20,6 +22,9 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    if built := os.environ.get("PODWRIGHT_BENCHMARK_PROGRAMS"):
+        yield Path(built)
+        return
     folder, home = tmp_path_factory.mktemp("programs"), toolkit()
     libraries = [home / "lib", home.parent / "nccl/lib"]
     compile_programs(folder, toolkit=home, headers=[home.parent / "nccl/include"], libraries=libraries)

@@ -42,10 +42,10 @@ def release(plane: ControlPlane, objects: ApiObjects, tmp_path_factory: pytest.T
     assert chart is not None
     kai = Release(NAME, NAME, chart, values, makes_namespace=True, skips_crds=False)
     objects.upgrade(kai)
-    plane.deploy_kai(NAME)
+    plane.kai.deploy(NAME)
     yield kai
     objects.uninstall(NAME, NAME)
-    plane.remove_kai()
+    plane.kai.remove()
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def queue(plane: ControlPlane, objects: ApiObjects, release: Release) -> Iterato
     made += [node("kai-1"), node("kai-2")]
     for item in made:
         objects.create(item)
-    eventually(lambda: running(plane) >= {*OF_THE_CONFIG, *SCHEDULERS}, plane.run_deployments)
+    eventually(lambda: running(plane) >= {*OF_THE_CONFIG, *SCHEDULERS}, plane.kai.run)
     yield
     for item in reversed(made):
         objects.remove(item)
@@ -139,7 +139,7 @@ def test_each_pool_has_a_scheduler_that_says_how_it_places(plane: ControlPlane, 
         now = {item.name: item.pid for item in plane.running}
         return "kValue" in (configured / "config.yaml").read_text() and now.keys() == before.keys()
 
-    eventually(restarted, plane.run_deployments)
+    eventually(restarted, plane.kai.run)
     now = {item.name: item.pid for item in plane.running}
     assert {name for name, pid in now.items() if pid != before[name]} == {"kai-scheduler-pool"}
 
@@ -185,8 +185,8 @@ def test_it_starts_again_with_the_control_plane(plane: ControlPlane, objects: Ap
 # The last one.
 def test_removal_leaves_a_cluster_that_works(plane: ControlPlane, objects: ApiObjects, release: Release) -> None:
     objects.uninstall(NAME, NAME)
-    plane.remove_kai()
+    plane.kai.remove()
     removed = {"kai-operator", "kai-scheduler-default", *OF_THE_CONFIG}
-    eventually(lambda: not running(plane) & removed, plane.run_deployments)
+    eventually(lambda: not running(plane) & removed, plane.kai.run)
     objects.create(pod("plain"))
     objects.remove(pod("plain"))
