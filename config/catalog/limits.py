@@ -48,6 +48,8 @@ class ClusterLimits(NamedTuple):
     restricted_lustre_gib: Range
     restricted_lustre_throughput: Range
     """MB/s per TiB."""
+    replacement_seconds: Range
+    """From the decision to replace a node until the new one has joined."""
 
 
 class TrainingPlanLimits(NamedTuple):

@@ -109,11 +109,13 @@ def manager_configuration(governance: Governance, *, neuron: bool = False) -> di
         "leaderElection": {"leaderElect": True, "resourceName": "c1f6bfd2.kueue.x-k8s.io"},
         "clientConnection": _CLIENT,
         "controller": {"groupKindConcurrency": _CONCURRENCY},
-        "featureGates": _GATES,
+        "featureGates": {**_GATES, **kueue.feature_gates},
         "manageJobsWithoutQueueName": kueue.every_job,
         "managedJobsNamespaceSelector": of_teams,
         "integrations": {"frameworks": list(kueue.frameworks), "externalFrameworks": [EXTERNAL_FRAMEWORK]},
         "resources": {"excludeResourcePrefixes": _NOT_COUNTED},
+        # Left out, Kueue waits 30 minutes since 0.19, as long as HyperPod takes to replace a node.
+        "waitForPodsReady": _wait_for_pods(governance.wait_for_pods or WaitForPods()),
     }
     shared = kueue.multikueue
     if shared and shared.role == "manager":
@@ -128,8 +130,6 @@ def manager_configuration(governance: Governance, *, neuron: bool = False) -> di
         ]
     if governance.fair_share:
         configuration["fairSharing"] = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
-    if governance.wait_for_pods:
-        configuration["waitForPodsReady"] = _wait_for_pods(governance.wait_for_pods)
     return configuration
 
 

@@ -61,6 +61,7 @@ class FlavorChoice(Settings):
 
 # A Kubernetes name with room for nothing else: Kueue's names of clusters, and those of Secrets.
 WorkerName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
+FeatureGate = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=63)]
 MultiKueueKind = Literal["job", "ray", "train"]
 
 
@@ -117,6 +118,8 @@ class Kueue(Settings):
     quotas."""
     frameworks: tuple[Framework, ...] = Field(default=FRAMEWORKS, min_length=1)
     """Kinds of work that hold quota, beside HyperPodPyTorchJob, which brings its own part of Kueue."""
+    feature_gates: dict[FeatureGate, bool] = {}
+    """Feature gates of Kueue's manager to turn on or off; what is left out stays as podwright or Kueue has it."""
     flavor_choice: FlavorChoice = FlavorChoice.model_construct()
     """Which group a job takes that names none."""
     multikueue: MultiKueue | None = None

@@ -1,13 +1,16 @@
 """Rules on Kueue of one's own: flavors, topologies, what holds quota, and work that clusters share."""
 
+from difflib import get_close_matches
 from typing import Final
 
+from ....config.catalog.charts import KUEUE, chart
+from ....config.catalog.facts import table
 from ....config.catalog.instance_types import Catalog
 from ....config.catalog.limits import limits
 from ....config.catalog.topologies import HOSTNAME, topology
 from ....config.findings import listed
 from ....config.settings.environment import Environment
-from ....config.settings.governance.kueue import FlavorChoice, MultiKueue
+from ....config.settings.governance.kueue import FlavorChoice, Kueue, MultiKueue
 from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
 from ..quota.quotas import policy
 
@@ -137,6 +140,47 @@ def a_way_around(environment: Environment) -> Problems:
             "every_job is off: whoever leaves out the label of a queue runs at once and outside all quotas",
             "remove it, or accept this",
         )
+
+
+@rule("GOV058", WARNING, on=Environment, source="kueue-config hyperpod-field-notes")
+def evicted_while_a_node_is_replaced(environment: Environment) -> Problems:
+    """A gang that loses its quota before HyperPod has replaced a node."""
+    wait = environment.governance.wait_for_pods
+    if wait is None or not _on(environment, "kueue"):
+        return
+    longest = limits().cluster.replacement_seconds[1]
+    field, seconds = ("recovery_timeout_seconds", wait.recovery_timeout_seconds)
+    if seconds is None:
+        field, seconds = ("timeout_seconds", wait.timeout_seconds)
+    if 0 < seconds <= longest:
+        yield Problem(
+            ("governance", "wait_for_pods", field),
+            f"a job that lost a pod gives its quota back after {seconds} s, and HyperPod takes up to {longest} s to "
+            "replace a node: each failed node sends the job back to its queue",
+            f"set recovery_timeout_seconds to more than {longest} s and the pull of an image, or to 0; accept this if "
+            "other work should go first meanwhile",
+        )
+
+
+@rule("GOV059", ERROR, on=Kueue, source="kueue-gates", final=True)
+def gates_of_the_version(settings: Kueue) -> Problems:
+    """Feature gates that the pinned Kueue does not have, or no longer lets anybody set."""
+    gates = {row["gate"]: row for row in table("kueue_feature_gates")}
+    for name, switch in settings.feature_gates.items():
+        row = gates.get(name)
+        if row is None:
+            near = get_close_matches(name, gates, 1)
+            yield Problem(
+                ("feature_gates", name),
+                f"Kueue {chart(KUEUE).version} has no feature gate {name}, and does not start with one that it lacks",
+                f"write {near[0]}" if near else "remove it",
+            )
+        elif row["locked"] == "yes" and switch != (row["default"] == "on"):
+            yield Problem(
+                ("feature_gates", name),
+                f"{name} is {row['stage']} in Kueue {chart(KUEUE).version} and always {row['default']}",
+                "remove it",
+            )
 
 
 @rule("GOV060", ERROR, on=MultiKueue, source="kueue-multikueue", final=True)

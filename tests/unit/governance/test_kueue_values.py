@@ -56,24 +56,31 @@ def test_a_neuron_device_has_one_quota_under_either_name() -> None:
 @pytest.mark.parametrize(
     ("provided", "expected"),
     [
-        ({}, {"timeout": "300s", "recoveryTimeout": "300s", "blockAdmission": False}),
+        (None, {"timeout": "3600s", "recoveryTimeout": "3600s", "blockAdmission": False}),
+        ({}, {"timeout": "3600s", "recoveryTimeout": "3600s", "blockAdmission": False}),
         (
             {"timeout_seconds": 600, "recovery_timeout_seconds": 0, "one_at_a_time": True, "tries": 3},
             {"timeout": "600s", "recoveryTimeout": "0s", "blockAdmission": True},
         ),
     ],
 )
-def test_gang_admission_is_as_the_file_says(provided: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_gang_admission_is_as_the_file_says_and_never_left_to_kueue(
+    provided: dict[str, Any] | None, expected: dict[str, Any]
+) -> None:
     actual = configuration(wait_for_pods=provided)["waitForPodsReady"]
     requeuing = actual.pop("requeuingStrategy")
     assert actual == expected
-    assert requeuing.get("backoffLimitCount") == provided.get("tries")
+    assert requeuing.get("backoffLimitCount") == (provided or {}).get("tries")
 
 
-def test_gang_admission_and_fair_sharing_are_off_by_leaving_them_out() -> None:
-    actual = configuration(fair_share=False)
-    assert "waitForPodsReady" not in actual
-    assert "fairSharing" not in actual
+def test_the_file_has_the_last_word_on_feature_gates() -> None:
+    switches = {"PrioritizePreemptorWorkloads": True, "KueueDRAIntegration": True}
+    actual = configuration(kueue={"feature_gates": switches})["featureGates"]
+    assert actual == {**configuration()["featureGates"], **switches}
+
+
+def test_fair_sharing_is_off_by_leaving_it_out() -> None:
+    assert "fairSharing" not in configuration(fair_share=False)
     assert configuration()["fairSharing"]["preemptionStrategies"][0] == "LessThanOrEqualToFinalShare"
 
 
