@@ -1,17 +1,17 @@
 """InferenceEndpointConfig, of HyperPod's inference operator.
 
-Sources: sagemaker-hyperpod 3.12.0 (fields and types); SageMaker Developer Guide, deploying custom models, 2026-11.
+Sources: sagemaker-hyperpod 3.12.0 (fields and types); hyperpod-custom-inference-template 1.2.1 (which exclude
+each other); SageMaker Developer Guide, deploying custom models, 2026-11.
 """
 
 from ...config.settings.jobs.services import InferenceEndpoint, ModelSource
 from ...planning.jobs.plan import JobPlan
-from .pod import Manifest, metadata, pod_spec, resources
+from .pod import Manifest, metadata, node_affinity, resources
 
 
 def manifests(plan: JobPlan) -> list[Manifest]:
     """The endpoint object."""
     job: InferenceEndpoint = plan.job
-    pod = pod_spec(plan, {"name": "worker"})
     worker: Manifest = {
         "image": job.image,
         "modelInvocationPort": {"containerPort": job.port, "name": "http"},
@@ -23,12 +23,12 @@ def manifests(plan: JobPlan) -> list[Manifest]:
         worker["args"] = list(job.command)
     spec: Manifest = {
         "modelName": job.model_name,
-        "instanceTypes": list(plan.instance_types),
         "replicas": job.replicas,
         "invocationEndpoint": job.path,
         "loadBalancer": {"healthCheckPath": job.health_path},
         "modelSourceConfig": _source(job.model, plan.region),
-        "nodeAffinity": pod["affinity"]["nodeAffinity"],
+        # In place of `instanceTypes`, which the operator takes alone and which know of no group and no node's health.
+        "nodeAffinity": node_affinity(plan.pod.node_selector),
         "worker": worker,
     }
     if job.endpoint:

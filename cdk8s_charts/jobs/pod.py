@@ -1,5 +1,6 @@
 """The pods of a job as Kubernetes takes them: what a plan says, in a pod template."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from ...config.settings.jobs.kinds import SmallPod
@@ -92,7 +93,7 @@ def pod_spec(plan: JobPlan, container: Manifest) -> Manifest:
     }
     if volume_mounts:
         described["volumeMounts"] = volume_mounts
-    spec: Manifest = {"nodeSelector": dict(pod.node_selector), "affinity": _healthy_nodes()}
+    spec: Manifest = {"nodeSelector": dict(pod.node_selector), "affinity": {"nodeAffinity": node_affinity()}}
     if pod.tolerations:
         spec["tolerations"] = [dict(item) for item in pod.tolerations]
     if plan.placement.scheduler:
@@ -120,17 +121,20 @@ def resources(plan: JobPlan) -> Manifest:
     return {"requests": asked, "limits": asked}
 
 
-def _healthy_nodes() -> Manifest:
-    """Only nodes that HyperPod has not given up, best those whose deep health checks passed."""
+def node_affinity(labels: Mapping[str, str] | None = None) -> Manifest:
+    """Only nodes that HyperPod has not given up, best those whose deep health checks passed.
+
+    Args:
+        labels: What nodes have to be labelled with as well, where a kind of job takes no node selector.
+    """
+    required = {_HEALTH: "Schedulable", **(labels or {})}
     return {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [{"matchExpressions": [_is(_HEALTH, "Schedulable")]}]
-            },
-            "preferredDuringSchedulingIgnoredDuringExecution": [
-                {"weight": 100, "preference": {"matchExpressions": [_is(_DEEP_HEALTH, "Passed")]}}
-            ],
-        }
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [_is(key, value) for key, value in required.items()]}]
+        },
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 100, "preference": {"matchExpressions": [_is(_DEEP_HEALTH, "Passed")]}}
+        ],
     }
 
 

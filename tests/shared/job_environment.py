@@ -13,8 +13,8 @@ from podwright.config.catalog.instance_types import environment_types
 from podwright.config.settings.environment import Environment
 from podwright.planning.jobs.plan import JobPlan, Planner
 
-# Put there by .ci/run: the package itself, since what it depends on is 600 MB that its models do not need.
-_PACKAGE = Path(__file__).parents[2] / ".podwright/models/sagemaker_hyperpod"
+# Put there by .ci/run: the packages alone, since what they depend on is 600 MB that their models do not need.
+AWS_PACKAGES = Path(__file__).parents[2] / ".podwright/models/sagemaker_hyperpod"
 IMAGE = "111122223333.dkr.ecr.us-west-2.amazonaws.com/llm:1"
 GROUPS: dict[str, Any] = {
     "system": {"instance_type": "ml.m5.4xlarge", "count": 2},
@@ -59,7 +59,7 @@ def rendered(kind: str, *, overrides: dict[str, Any] | None = None, **job: Any) 
 
 def aws_model(file: str, name: str) -> type[BaseModel]:
     """A model of sagemaker-hyperpod, which refuses unknown fields at every depth."""
-    path = _PACKAGE / file
+    path = AWS_PACKAGES / file
     require(path.is_file(), "sagemaker-hyperpod in .podwright/models, where .ci/run puts it")
     if path.stem not in sys.modules:
         spec = importlib.util.spec_from_file_location(path.stem, path)
