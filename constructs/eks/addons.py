@@ -116,6 +116,8 @@ class WorkloadAddons(Construct):
             service_account="fsx-csi-controller-sa",
             role_arn=role.role_arn,
         )
+        # What has a role waits for its policies, which are resources of their own.
+        association.node.add_dependency(role)
         driver = addon(self, "aws-fsx-csi-driver", settings, cluster_name)
         driver.node.add_dependency(association)
         self.addons["aws-fsx-csi-driver"] = driver

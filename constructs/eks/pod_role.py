@@ -58,7 +58,8 @@ class PodRole(Construct):
             service_account=service_account,
             role_arn=role.role_arn,
         )
-        """What gives the role to the pods; what starts them depends on it."""
+        """What gives the role to the pods, with its policies; what starts them depends on it."""
+        self.association.node.add_dependency(role)
 
     @property
     def grant_principal(self) -> iam.IPrincipal:

@@ -109,19 +109,22 @@ class TeamIdentities(Construct):
         for team, settings in sorted(teams.items()):
             for name, account in settings.access.service_accounts.items() if settings.access else ():
                 api_access, namespace = Construct(self, f"{team}-{name}"), team_namespace(engine, team)
-                arn = account.role or self._role(api_access, team, namespace, name, account).role_arn
-                eks.CfnPodIdentityAssociation(
+                role = self._role(api_access, team, namespace, name, account)
+                association = eks.CfnPodIdentityAssociation(
                     api_access,
                     "Association",
                     cluster_name=cluster_name,
                     namespace=namespace,
                     service_account=name,
-                    role_arn=arn,
+                    role_arn=role.role_arn,
                 )
-                self.roles[f"{team}/{name}"] = arn
+                association.node.add_dependency(role)
+                self.roles[f"{team}/{name}"] = role.role_arn
 
     def _role(self, scope: Construct, team: str, namespace: str, name: str, account: ServiceAccount) -> iam.IRole:
-        """The role of one service account: only its pods in this cluster and namespace can take it."""
+        """The role of one service account: one that exists, or one that only its pods in this namespace can take."""
+        if account.role:
+            return iam.Role.from_role_arn(scope, "Role", account.role)
         tags = {
             "aws:RequestTag/eks-cluster-arn": self._cluster_arn,
             "aws:RequestTag/kubernetes-namespace": namespace,

@@ -120,6 +120,7 @@ class GrafanaWorkspace(Construct):
             saml_configuration=_saml(settings),
         )
         workspace.apply_removal_policy(removal_policy(protection))
+        workspace.node.add_dependency(role)
         self.resource = workspace
         """The workspace."""
         self.workspace_id: str = workspace.attr_id

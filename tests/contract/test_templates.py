@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES
+from podwright.sandbox.cloudformation.evaluate import references
 from synthesis import NAMES, environment, synthesis
 
 # CloudFormation quotas, user guide, 2026-11.
@@ -104,3 +105,49 @@ def test_hyperpod_finds_its_dependencies_chart(name: str) -> None:
     }
     for address in resolved.resources("AWS::SageMaker::Cluster"):
         assert needed <= resolved.earlier_stacks(address.partition("/")[0])
+
+
+# They name a principal, whose policies they neither use nor wait for.
+PRINCIPALS_ONLY = ("AWS::EKS::AccessEntry",)
+
+
+def made_before(template: Mapping[str, Any], logical_id: str) -> set[str]:
+    """Every resource that CloudFormation has made, and not yet deleted, whenever this one exists."""
+    resources, before, open_ids = template["Resources"], set[str](), [logical_id]
+    while open_ids:
+        resource = resources[open_ids.pop()]
+        direct = references(resource.get("Properties", {})) | set(resource.get("DependsOn", ()))
+        new = (direct & set(resources)) - before
+        before |= new
+        open_ids += new
+    return before
+
+
+def policies_of(template: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Policies that are resources of their own, by the role that they are of."""
+    policies: dict[str, set[str]] = {}
+    for logical_id, resource in template["Resources"].items():
+        roles = [resource["Properties"].get(field) for field in ("Roles", "RoleName") if "IAM" in resource["Type"]]
+        for role in references(roles):
+            policies.setdefault(role, set()).add(logical_id)
+    return policies
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_has_a_role_has_its_policies_from_beginning_to_end(name: str) -> None:
+    """Otherwise it may be made before its role may do anything, and outlive what its role needs to clean up."""
+    for stack, template in synthesis(name).templates.items():
+        policies = policies_of(template)
+        for logical_id, resource in template["Resources"].items():
+            if resource["Type"].startswith("AWS::IAM::") or resource["Type"] in PRINCIPALS_ONLY:
+                continue
+            roles = references(resource.get("Properties", {})) & set(policies)
+            before = made_before(template, logical_id) if roles else set()
+            # A policy about the resource itself can only come after it.
+            late = {
+                policy
+                for role in roles
+                for policy in policies[role] - before
+                if logical_id not in made_before(template, policy)
+            }
+            assert not late, f"{stack}/{logical_id}"

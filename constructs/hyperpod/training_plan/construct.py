@@ -141,7 +141,8 @@ class TrainingPlans(Construct):
                 },
                 wait_seconds=_LONGEST_MINUTES * 60,
             )
-            resource.node.add_dependency(again)
+            # The policy by which reminders reach the topic is a resource of its own.
+            resource.node.add_dependency(again, topic.role)
             self.arns[name] = resource.ref
         self.references = {name: TrainingPlanReference(arn, plans[name]) for name, arn in self.arns.items()}
         """The plans as a `HyperPodCluster` takes them, by name."""
