@@ -93,13 +93,13 @@ class ExecutionRole(Construct):
         return self.role.grant_principal
 
     def grant_read(self, bucket: s3.IBucket, prefix: str, key: kms.IKey | None = None) -> None:
-        """Let nodes list and read what lies below `prefix` of `bucket`, encrypted with `key`."""
+        """Let nodes read what lies below `prefix` of `bucket`, encrypted with `key`, and list the bucket."""
         reason = "Names below the prefix carry a digest that only a deployment knows."
         allow(self.role, ["s3:GetObject"], [bucket.arn_for_objects(f"{prefix}/*")], because=reason)
-        below = {"StringLike": {"s3:prefix": [prefix, f"{prefix}/*"]}}
-        allow(self.role, ["s3:ListBucket"], [bucket.bucket_arn], only_if=below)
+        # Of the whole bucket: which prefixes HyperPod asks for when it downloads scripts is not documented.
+        allow(self.role, ["s3:ListBucket"], [bucket.bucket_arn])
         if key is not None:
-            allow(self.role, ["kms:Decrypt"], [key.key_arn])
+            allow(self.role, ["kms:Decrypt"], [key.key_arn], only_if=self._through("s3"))
 
     def grant_results(self, bucket: s3.IBucket, prefix: str, key: kms.IKey | None = None) -> None:
         """Let nodes write benchmark results below `prefix` of `bucket`, and ask SageMaker whether they are new.
@@ -109,7 +109,7 @@ class ExecutionRole(Construct):
         reason = "The names of results carry the ids of instances."
         allow(self.role, ["s3:PutObject"], [bucket.arn_for_objects(f"{prefix}/*")], because=reason)
         if key is not None:
-            allow(self.role, ["kms:GenerateDataKey"], [key.key_arn])
+            allow(self.role, ["kms:GenerateDataKey"], [key.key_arn], only_if=self._through("s3"))
         reason = "SageMaker gives the cluster its id when it creates it, and wants this role before that."
         allow(self.role, ["sagemaker:DescribeClusterNode"], [self._arn("sagemaker", "cluster/*")], because=reason)
 
@@ -117,7 +117,7 @@ class ExecutionRole(Construct):
         """Let nodes read a secret, encrypted with `key`."""
         allow(self.role, ["secretsmanager:GetSecretValue"], [secret_arn])
         if key is not None:
-            allow(self.role, ["kms:Decrypt"], [key.key_arn])
+            allow(self.role, ["kms:Decrypt"], [key.key_arn], only_if=self._through("secretsmanager"))
 
     def grant_publish(self, topic_arn: str) -> None:
         """Let nodes publish to an SNS topic."""
@@ -125,7 +125,7 @@ class ExecutionRole(Construct):
 
     def grant_volumes(self, key: kms.IKey) -> None:
         """Let HyperPod encrypt volumes of nodes with a key."""
-        through = {"StringEquals": {"kms:ViaService": f"sagemaker.{self._stack.region}.amazonaws.com"}}
+        through = self._through("sagemaker")
         allow(self.role, ["kms:DescribeKey"], [key.key_arn], only_if=through)
         for_aws = through | {"Bool": {"kms:GrantIsForAWSResource": "true"}}
         allow(self.role, ["kms:CreateGrant"], [key.key_arn], only_if=for_aws)
@@ -155,6 +155,10 @@ class ExecutionRole(Construct):
         """Let HyperPod look at the alarms, by name, that turn updates back."""
         names = [self._arn("cloudwatch", f"alarm:{alarm}") for alarm in sorted(set(alarms))]
         allow(self.role, ["cloudwatch:DescribeAlarms"], names)
+
+    def _through(self, service: str) -> dict[str, dict[str, str]]:
+        """The condition that a key is used by a service on the role's behalf, and never by itself."""
+        return {"StringEquals": {"kms:ViaService": f"{service}.{self._stack.region}.amazonaws.com"}}
 
     def _arn(self, service: str, resource: str, *, region: str | None = None, account: str | None = None) -> str:
         form = cdk.ArnFormat.NO_RESOURCE_NAME

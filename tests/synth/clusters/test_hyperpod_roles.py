@@ -86,9 +86,24 @@ def test_reads_the_scripts_of_this_cluster_and_no_other_object(stack: cdk.Stack)
     bucket = s3.Bucket.from_bucket_name(stack, "Bucket", "sagemaker-test")
     make(stack).grant_read(bucket, "prod", kms.Key.from_key_arn(stack, "Key", KEY))
     assert allowed(stack, "s3:GetObject") == [({"arn:aws:s3:::sagemaker-test/prod/*"}, {})]
-    below = {"StringLike": {"s3:prefix": ["prod", "prod/*"]}}
-    assert allowed(stack, "s3:ListBucket") == [({"arn:aws:s3:::sagemaker-test"}, below)]
-    assert allowed(stack, "kms:Decrypt") == [({KEY}, {})]
+    assert allowed(stack, "s3:ListBucket") == [({"arn:aws:s3:::sagemaker-test"}, {})]
+
+
+def test_keys_are_used_through_the_service_that_holds_the_data(stack: cdk.Stack) -> None:
+    bucket, key = s3.Bucket.from_bucket_name(stack, "Bucket", "sagemaker-test"), kms.Key.from_key_arn(stack, "Key", KEY)
+    role = make(stack, volume_keys=[key])
+    role.grant_read(bucket, "prod", key)
+    role.grant_results(bucket, "prod/benchmarks", key)
+    role.grant_secret("arn:aws:secretsmanager:us-west-2:111122223333:secret:slurm", key)
+    services = {
+        action: condition["StringEquals"]["kms:ViaService"].partition(".")[0]
+        for actions, _, condition in statements(stack)
+        for action in actions
+        if action.startswith("kms:") and action != "kms:Decrypt"
+    }
+    assert services == {"kms:GenerateDataKey": "s3", "kms:DescribeKey": "sagemaker", "kms:CreateGrant": "sagemaker"}
+    decrypted = [condition["StringEquals"]["kms:ViaService"] for _, condition in allowed(stack, "kms:Decrypt")]
+    assert decrypted == ["s3.us-west-2.amazonaws.com", "secretsmanager.us-west-2.amazonaws.com"]
 
 
 def test_writes_benchmark_results_and_no_other_object(stack: cdk.Stack) -> None:
@@ -97,7 +112,7 @@ def test_writes_benchmark_results_and_no_other_object(stack: cdk.Stack) -> None:
     role.grant_read(bucket, "prod", key)
     role.grant_results(bucket, "prod/benchmarks", key)
     assert allowed(stack, "s3:PutObject") == [({"arn:aws:s3:::sagemaker-test/prod/benchmarks/*"}, {})]
-    assert allowed(stack, "kms:GenerateDataKey") == [({KEY}, {})]
+    assert [keys for keys, _ in allowed(stack, "kms:GenerateDataKey")] == [{KEY}]
     clusters = {"arn:aws:sagemaker:us-west-2:111122223333:cluster/*"}
     assert allowed(stack, "sagemaker:DescribeClusterNode") == [(clusters, {})]
 
