@@ -20,9 +20,9 @@ from ...config.settings.environment import Environment
 from ...planning.helm.mirrors import mirror_of
 from ...planning.helm.own_images import own_images
 from ...planning.helm.wanted_charts import chart_archives, wanted_charts
-from ..aws.account import Account, account_of
+from ..arguments import account_for, add_environment, load
+from ..aws.account import Account
 from ..aws.calls import get, make
-from ..cdk.deployment import add_environment, load
 from ..output.console import write_json, write_line
 from ..programs.helm import images_of
 from .charts import stand_ins
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     sandboxed = args.sandbox or environment.account == SANDBOX_ACCOUNT
     archives = stand_ins(environment) if sandboxed else chart_archives(args.project, environment)
     if args.action == "mirror":
-        account = account_of(environment, args.project, args.sandbox)
+        account = account_for(args, environment)
         return mirror(environment, args.project, archives, account)
     run_images = images(environment, archives, read_artifacts(args.project))
     if args.json:

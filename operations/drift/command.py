@@ -7,8 +7,7 @@ of security groups. What a service does by itself, such as patching, is noise; `
 import argparse
 from dataclasses import asdict
 
-from ..aws.account import account_of
-from ..cdk.deployment import add_environment, load
+from ..arguments import add_environment, open_target
 from ..cdk.progress import Progress
 from ..effects.permissions import text
 from ..output.console import write_json, write_line
@@ -25,9 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what is unlike its template; returns 1 when something is drift."""
-    loaded = load(args)
-    environment = loaded.environment
-    account = account_of(environment, args.project, args.sandbox)
+    environment, account = open_target(args)
     progress = Progress()
     compared = compare(account, environment, args.project, progress.tick)
     progress.close()

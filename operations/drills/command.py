@@ -16,9 +16,9 @@ from ...config.loading.artifacts import read_artifacts
 from ...config.settings.environment import Environment
 from ...config.settings.observability import Targets
 from ...planning.helm.mirrors import mirror_of
-from ..aws.account import Account, account_of
+from ..arguments import account_for, add_name, add_project, add_sandbox, load
+from ..aws.account import Account
 from ..aws.clusters import Node, node_details, nodes
-from ..cdk.deployment import load
 from ..kubernetes.kubectl import required_way
 from ..nodes.follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Events, follow
 from ..nodes.members import chosen
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright drill`."""
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     fault = verbs.add_parser("fault", help="break one node, and measure how it comes back")
-    fault.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
+    add_name(fault)
     fault.add_argument("--node", required=True, metavar="N", help="instance id, or name of the Kubernetes node")
     fault.add_argument("--kind", required=True, metavar="K", help=f"the fault: {', '.join(drill_kinds())}")
     fault.add_argument("--yes", action="store_true", help="do it without asking for the node's id")
@@ -45,14 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds = verbs.add_parser("kinds", help="list the faults")
     kinds.set_defaults(verb=_kinds)
     history = verbs.add_parser("history", help="print what earlier drills of an environment showed")
-    history.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
+    add_name(history)
     history.set_defaults(verb=_history)
     for verb in (fault, kinds, history):
-        verb.add_argument("--sandbox", action="store_true", help="use the sandbox, whatever account the file names")
+        add_sandbox(verb)
         verb.add_argument("--json", action="store_true", help="print the result as JSON")
-        verb.add_argument(
-            "--project", metavar="DIR", type=Path, default=argparse.SUPPRESS, help="folder of the project"
-        )
+        add_project(verb)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -91,7 +89,7 @@ def _fault(args: argparse.Namespace) -> int:
     """Returns 1 when HyperPod did something else than expected, or a target was missed."""
     environment = load(args).environment
     kind = kind_for(environment, args.kind)
-    account = account_of(environment, args.project, args.sandbox)
+    account = account_for(args, environment)
     cluster = environment.cluster.name
     existing = nodes(account, cluster)
     (node,) = chosen(existing, [args.node])

@@ -20,11 +20,11 @@ from urllib.parse import urlsplit
 
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
-from ..aws.account import Account, account_of
+from ..arguments import add_environment, open_target
+from ..aws.account import Account
 from ..aws.deployed import eks_cluster
 from ..aws.runner import run_in_vpc
 from ..aws.session import hand_over, nodes, shell, tunnel
-from ..cdk.deployment import add_environment, load
 from ..output.console import write_line
 from ..programs.helm import tool
 
@@ -41,8 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the kubeconfig, say how to use it, and hold the tunnel open if there is one."""
-    environment = load(args).environment
-    account = account_of(environment, args.project, args.sandbox)
+    environment, account = open_target(args)
     if environment.cluster.orchestrator == "slurm":
         return _login(environment, account, args.command)
     if args.command:

@@ -10,7 +10,8 @@ import argparse
 import sys
 
 from ...config.errors import CommandError
-from ..cdk.deployment import add_environment, cdk_for, deployed_stacks, load, wait_for_earlier_run
+from ..arguments import add_environment, load
+from ..cdk.deployment import cdk_for, deployed_stacks, wait_for_earlier_run
 from ..cdk.progress import Progress
 from ..output.console import write_json, write_line, write_note
 from .data import DELETABLE, delete_data, empty_bucket

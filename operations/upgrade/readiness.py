@@ -80,6 +80,29 @@ class Readiness:
         """Whether nothing stops it."""
         return not any(item.level == "error" for item in self.obstacles)
 
+    def to_json(self) -> dict[str, Any]:
+        """The form that `--json` prints."""
+        return {
+            "cluster": self.cluster,
+            "deployed": self.deployed,
+            "wanted": self.wanted,
+            "ready": self.is_ready,
+            "support": {version: self.support.get(version) for version in (self.deployed, self.wanted)},
+            "addons": [
+                {"name": addon.name, "now": addon.now, "then": addon.then, "fits": addon.fits} for addon in self.addons
+            ],
+            "kubelets": self.kubelets,
+            "insights": [
+                {
+                    "name": item["name"],
+                    "status": item["insightStatus"]["status"],
+                    "reason": item["insightStatus"]["reason"],
+                }
+                for item in self.insights
+            ],
+            "obstacles": [{"level": item.level, "what": item.what, "hint": item.hint} for item in self.obstacles],
+        }
+
 
 def read_readiness(
     environment: Environment, account: Account, name: str, to: str | None, kubectl: Kubectl | None, project: Path

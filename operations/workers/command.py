@@ -15,9 +15,8 @@ from ...config.errors import CommandError
 from ...config.loading.project import Project
 from ...config.settings.environment import Environment
 from ...planning.quota.links import Link, links, shared_work, worker_of
-from ..aws.account import account_of
+from ..arguments import account_for, add_environment, load
 from ..aws.deployed import eks_cluster
-from ..cdk.deployment import add_environment, load
 from ..cdk.progress import Progress
 from ..kubernetes.kubectl import Kubectl, required_way
 from ..output.columns import columns
@@ -111,7 +110,7 @@ def _chosen(manager: Environment, args: argparse.Namespace) -> Iterator[tuple[Li
 
 
 def _side(environment: Environment, args: argparse.Namespace) -> Side:
-    account = account_of(environment, args.project, args.sandbox)
+    account = account_for(args, environment)
     return Side(environment, account, eks_cluster(account, environment))
 
 
