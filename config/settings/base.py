@@ -15,7 +15,8 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=False, defer_build=True)
 
 
-def _one_or_more(value: Any) -> Any:
+def one_or_more(value: Any) -> Any:
+    """A list, where a file may write its only item alone."""
     return [value] if isinstance(value, str) else value
 
 
@@ -63,5 +64,5 @@ TagKey = Annotated[str, _text(r"^[\w\s.:/=+\-@]+$", 128)]
 TagValue = Annotated[str, _text(r"^[\w\s.:/=+\-@]*$", 256)]
 Tags = dict[TagKey, TagValue]
 ZoneIds = Annotated[
-    tuple[ZoneId, ...], BeforeValidator(_one_or_more, json_schema_input_type=ZoneId | tuple[ZoneId, ...])
+    tuple[ZoneId, ...], BeforeValidator(one_or_more, json_schema_input_type=ZoneId | tuple[ZoneId, ...])
 ]

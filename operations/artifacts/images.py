@@ -23,7 +23,7 @@ from ...planning.helm.wanted_charts import chart_archives, wanted_charts
 from ..arguments import account_for, add_environment, load
 from ..aws.account import Account
 from ..aws.calls import get, make
-from ..output.console import write_json, write_line
+from ..output.console import write_answer, write_line
 from ..programs.helm import images_of
 from .charts import stand_ins
 from .registry import Registry, copy, digest_of
@@ -51,14 +51,14 @@ def run(args: argparse.Namespace) -> int:
         account = account_for(args, environment)
         return mirror(environment, args.project, archives, account)
     run_images = images(environment, archives, read_artifacts(args.project))
-    if args.json:
-        write_json({"environment": environment.name, "images": [image.to_json() for image in run_images]})
-    else:
-        for image in run_images:
-            write_line(f"{image.original}\n    {image.served}")
-        if sandboxed:
-            write_line(f"These are the sandbox's stand-ins for {', '.join(archives)}, not the real charts.")
-        write_line(f"EKS add-ons: chosen by EKS, from {eks_registry(environment.region) or 'its registry'}")
+    document = {"environment": environment.name, "images": [image.to_json() for image in run_images]}
+    stand_in = f"These are the sandbox's stand-ins for {', '.join(archives)}, not the real charts."
+    shown = [
+        *(f"{image.original}\n    {image.served}" for image in run_images),
+        *([stand_in] if sandboxed else []),
+        f"EKS add-ons: chosen by EKS, from {eks_registry(environment.region) or 'its registry'}",
+    ]
+    write_answer(args.json, document, shown)
     return 0
 
 

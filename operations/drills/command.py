@@ -26,7 +26,7 @@ from ..nodes.snapshot import Observer
 from ..nodes.timeline import Timeline
 from ..output.columns import columns
 from ..output.confirm import confirm
-from ..output.console import write_json, write_line, write_note
+from ..output.console import write_answer, write_note
 from .guard import check, kind_for, warnings
 from .inject import image_of, inject
 from .record import keep, kept, lines, record, table
@@ -61,13 +61,10 @@ def run(args: argparse.Namespace) -> int:
 def _kinds(args: argparse.Namespace) -> int:
     """List the faults."""
     kinds = drill_kinds().values()
-    if args.json:
-        write_json([{"kind": kind.name, "orchestrator": kind.orchestrator, "what": kind.what} for kind in kinds])
-        return 0
+    document = [{"kind": kind.name, "orchestrator": kind.orchestrator, "what": kind.what} for kind in kinds]
     rows = [("kind", "on", "expected", "what happens")]
     rows += [(kind.name, kind.orchestrator, kind.action, kind.what) for kind in kinds]
-    for line in columns(rows):
-        write_line(line)
+    write_answer(args.json, document, columns(rows))
     return 0
 
 
@@ -75,13 +72,7 @@ def _history(args: argparse.Namespace) -> int:
     """Print earlier drills."""
     name = load(args).environment.name
     drills = kept(args.project, name)
-    if args.json:
-        write_json(drills)
-    elif drills:
-        for line in table(drills):
-            write_line(line)
-    else:
-        write_line(f"No drill of {name} is kept in this project.")
+    write_answer(args.json, drills, table(drills) if drills else [f"No drill of {name} is kept in this project."])
     return 0
 
 
@@ -113,12 +104,7 @@ def _fault(args: argparse.Namespace) -> int:
     follow([(observer, timeline)], events, args.minutes * 60, lambda text: write_note(text), poll=poll)
     result = record(environment.name, kind, node, timeline, targets, simulated=account.endpoint is not None)
     file = keep(args.project, result)
-    if args.json:
-        write_json(result)
-    else:
-        for line in lines(result):
-            write_line(line)
-        write_line(f"Kept in {file.relative_to(args.project)}")
+    write_answer(args.json, result, [*lines(result), f"Kept in {file.relative_to(args.project)}"])
     return 0 if result["ok"] else 1
 
 

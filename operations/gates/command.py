@@ -18,7 +18,7 @@ from ...planning.delivery.gate_evidence import Evidence
 from ...planning.delivery.gate_table import gate_table, settings_of, why_not
 from ..arguments import account_for, add_name, add_sandbox, load
 from ..output.columns import columns
-from ..output.console import stop_on_errors, write_json, write_line, write_note
+from ..output.console import stop_on_errors, write_answer, write_json, write_line, write_note
 from .evidence import Keeper, summary
 from .run import gate_names, run_gate
 
@@ -103,14 +103,10 @@ def _list(loaded: LoadedEnvironment, as_json: bool) -> int:
         }
         for gate in gate_table().values()
     ]
-    if as_json:
-        write_json(rows)
-        return 0
     shown = [("gate", "minutes", "what", "")]
     shown += [
         (row["gate"], str(row["minutes"]), row["title"], row["skipped"] and f"skipped: {row['skipped']}")
         for row in cast(list[Any], rows)
     ]
-    for line in columns(shown, right=(1,)):
-        write_line(line)
+    write_answer(as_json, rows, columns(shown, right=(1,)))
     return 0

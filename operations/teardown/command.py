@@ -13,7 +13,7 @@ from ...config.errors import CommandError
 from ..arguments import add_environment, load
 from ..cdk.deployment import cdk_for, deployed_stacks, wait_for_earlier_run
 from ..cdk.progress import Progress
-from ..output.console import write_json, write_line, write_note
+from ..output.console import write_answer, write_json, write_line, write_note
 from .data import DELETABLE, delete_data, empty_bucket
 from .inventory import Inventory, take_inventory
 from .plan import Blocker, Kept
@@ -70,10 +70,7 @@ def run(args: argparse.Namespace) -> int:
     known = {item.name for items in observed.resources.values() for item in items} | {item.name for item in plan.kept}
     plan.kept += [item for item in earlier if item.name not in known]
     if args.plan:
-        if args.json:
-            write_json(plan.to_json())
-        else:
-            write_line("\n".join(plan_lines(plan)))
+        write_answer(args.json, plan.to_json(), plan_lines(plan))
         return 0
     write_note("\n".join(plan_lines(plan)))
     data = [item for item in plan.kept if item.type in DELETABLE] if is_rehearsal else _named(args, observed)

@@ -1,15 +1,18 @@
 """`podwright upgrade ENV`: what is behind, in the order in which to renew it. Nothing is changed."""
 
 import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from ...config.settings.environment import Environment
 from ..arguments import account_for, load
 from ..aws.clusters import existing_cluster
 from ..kubernetes.kubectl import way
 from ..output.columns import columns
-from ..output.console import write_json, write_line, write_note
+from ..output.console import write_answer, write_note
 from .eks import warn
 from .observed import behind, kubernetes_nodes
-from .software import in_order, software
+from .software import Software, in_order, software
 from .steps import steps_of
 
 
@@ -27,23 +30,25 @@ def run(args: argparse.Namespace) -> int:
     older = {name: f"{name} with kubelet {kubelet} beside {server}" for name, kubelet in kubelets.items()}
     steps = list(steps_of(environment, account, kubectl, groups, older, args.project))
     late = [step for step in steps if step["behind"]]
-    if args.json:
-        groups_shown = [
-            {"group": name, "release": now.current, "state": now.state, "update": now.update}
-            for name, now in groups.items()
-        ]
-        write_json({"environment": environment.name, "steps": steps, "groups": groups_shown, "ok": not late})
-        return 1 if late else 0
+    groups_shown = [
+        {"group": name, "release": now.current, "state": now.state, "update": now.update}
+        for name, now in groups.items()
+    ]
+    document = {"environment": environment.name, "steps": steps, "groups": groups_shown, "ok": not late}
+    write_answer(args.json, document, _lines(environment, steps, groups))
+    return 1 if late else 0
+
+
+def _lines(
+    environment: Environment, steps: Sequence[Mapping[str, Any]], groups: Mapping[str, Software]
+) -> Iterator[str]:
     for number, step in enumerate(steps, 1):
-        write_line(f"{number}. {step['what']}: {step['state']}")
+        yield f"{number}. {step['what']}: {step['state']}"
         if step["behind"] and step["command"]:
-            write_line(f"     {step['command']}")
+            yield f"     {step['command']}"
     rows = [("group", "nodes", "release", "state", "last update")]
     rows += [
         (now.group, str(now.nodes), now.current or "–", now.state or "–", now.update or "–")
         for now in map(groups.__getitem__, in_order(environment, list(groups)))
     ]
-    write_line()
-    for line in columns(rows, right={1}):
-        write_line(line)
-    return 1 if late else 0
+    yield from ("", *columns(rows, right={1}))

@@ -5,7 +5,6 @@ Nothing is guessed: an hour of a flavor whose instances have no known price, suc
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from ...config.catalog.instance_types import environment_types
 from ...config.catalog.prices import hourly
@@ -14,9 +13,6 @@ from ...config.settings.groups import AnyGroup
 from ..quota.amounts import instances
 from ..quota.policy import countable_groups, environment_policy
 from ..quota.stock import Flavor
-
-NOBODY: Final = ""
-"""The team of hours that no quota accounts for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ FIRING: Final = 'ALERTS{alertstate="firing", severity="critical"}'
 """Critical alerts, which every dashboard marks in time. Prometheus writes this series for each alert that fires."""
 _TYPE: Final = "prometheus"
 _NAMED: Final = {"grey": "#8e8e8e"}
-_SeriesPanel = timeseries.Panel | stat.Panel | bargauge.Panel | statetimeline.Panel | table.Panel
 
 
 def data_source_uid(environment: str) -> str:
