@@ -109,9 +109,11 @@ def read_readiness(
 ) -> Readiness:
     """Look at an EKS cluster called `name` for a move to version `to` (default: the next minor). Changes nothing."""
     deployed = get(account, "eks", "describe_cluster", name=name)["cluster"]["version"]
+    # EKS goes up one minor version at a time.
     readiness = Readiness(name, deployed, to or f"1.{minor(deployed) + 1}")
     readiness.support = _support(account)
     readiness.obstacles += _step(readiness)
+    # Everything that follows asks for a version that is not there.
     if readiness.wanted == deployed or any(item.level == "error" for item in readiness.obstacles):
         return readiness
     readiness.addons = list(_addons(account, environment, name, readiness.wanted))
@@ -155,6 +157,7 @@ def _step(readiness: Readiness) -> Iterator[Obstacle]:
 
 def _addons(account: Account, environment: Environment, cluster: str, desired: str) -> Iterator[Addon]:
     """The cluster's add-ons, and what the deployment of the new version makes of each."""
+    # As the environment would be after the change, so that versions that follow Kubernetes' own are those of then.
     settings = environment.cluster.eks.model_copy(update={"version": desired})
     for name in sorted(pages(account, "eks", "list_addons", "addons", clusterName=cluster)):
         answer = get(account, "eks", "describe_addon", clusterName=cluster, addonName=name)
@@ -191,6 +194,7 @@ def _kubelets(kubectl: Kubectl | None) -> dict[str, int]:
 
 def _skews(readiness: Readiness) -> Iterator[Obstacle]:
     for kubelet, count in sorted(readiness.kubelets.items()):
+        # Nodes are renewed after the control plane, so it is the new control plane that old kubelets have to fit.
         if problem := skew_problem("kubelet", kubelet, readiness.wanted):
             yield Obstacle("error", f"{problem} ({count} nodes)", "`podwright upgrade ENV nodes` first")
     try:
@@ -205,6 +209,7 @@ def _skews(readiness: Readiness) -> Iterator[Obstacle]:
 
 
 def _insights(account: Account, cluster: str, desired: str) -> list[dict[str, Any]]:
+    # The list gives a status; details, such as which client uses an API, only the single insight has.
     """EKS's insights about a version; of those that do not pass, with everything that it says."""
     wish = {"categories": ["UPGRADE_READINESS"], "kubernetesVersions": [desired]}
     return [
