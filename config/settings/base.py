@@ -28,6 +28,7 @@ def _range(value: str) -> str:
     return value
 
 
+# The pattern is matched by a library of Rust whose time grows with the text alone, so no pattern can be slow.
 def _text(pattern: str, maximum: int | None = None) -> Any:
     return StringConstraints(pattern=pattern, max_length=maximum)
 
