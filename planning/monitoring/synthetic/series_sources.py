@@ -186,6 +186,8 @@ def _times(
     def parts(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
         for series in source(cluster):
             for part in count(series.node) if series.node else ():
+                # EFA's exporter labels ports and Neuron's runtimes. Both are given: `series_of` keeps what the metric
+                # has.
                 yield replace(series, labels=series.labels | {label: part, "port": "1", "runtime_tag": "0"})
 
     return parts
@@ -201,6 +203,7 @@ def _busy(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
 def _mounts(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
     kinds = [{"mountpoint": "/", "device": "/dev/nvme0n1p1", "fstype": "xfs"}]
     if cluster.file_system_gib:
+        # The source of an FSx for Lustre mount: DNS name at network, then the mount name.
         kinds.append({"mountpoint": "/fsx", "device": "fs-0123456789abcdef0.fsx@tcp:/abcdefgh", "fstype": "lustre"})
     for series in _nodes(cluster):
         for kind in kinds:
@@ -229,6 +232,7 @@ def _jobs(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
 
 def _groups(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
     for name in dict.fromkeys(node.group for node in cluster.nodes):
+        # Any node of the group stands for all: sources of groups use its type and its GPUs alone.
         node = next(node for node in cluster.nodes if node.group == name)
         yield SeriesSource(labels={"instance_group": name, "instance_type": node.instance_type}, node=node)
 
