@@ -232,7 +232,6 @@ def _jobs(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
 
 def _groups(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
     for name in dict.fromkeys(node.group for node in cluster.nodes):
-        # Any node of the group stands for all: sources of groups use its type and its GPUs alone.
         node = next(node for node in cluster.nodes if node.group == name)
         yield SeriesSource(labels={"instance_group": name, "instance_type": node.instance_type}, node=node)
 
