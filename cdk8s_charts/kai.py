@@ -71,6 +71,7 @@ def kai_amounts(resources: Mapping[str, int]) -> dict[str, float]:
     gpus = resources.get(GPU, 0)
     for name, amount in resources.items():
         if name.startswith(MIG_RESOURCE):
+            # A profile begins with its slices of compute: nvidia.com/mig-3g.71gb counts three.
             gpus += amount * int(name.removeprefix(MIG_RESOURCE).partition("g.")[0])
     # Exact: MiB are 1.048576 of these, and a float holds that of any cluster.
     return {"gpu": gpus, "cpu": resources.get(CPU, 0), "memory": resources.get(MEMORY, 0) * 1_048_576 / 1_000_000}
@@ -82,6 +83,7 @@ def _shard(pool: str, settings: KaiSettings, wait_for_pods: WaitForPods | None) 
     if wait_for_pods:
         seconds = wait_for_pods.recovery_timeout_seconds
         seconds = wait_for_pods.timeout_seconds if seconds is None else seconds or KAI_UNLIMITED
+        # For so long KAI lets a gang that has lost pods keep the others.
         spec["args"] = {"default-staleness-grace-period": f"{seconds}s"}
     return {"apiVersion": "kai.scheduler/v1", "kind": "SchedulingShard", "metadata": {"name": pool}, "spec": spec}
 
@@ -105,6 +107,7 @@ def _shared_queues(policy: QuotaPolicy, pool: str) -> Iterable[dict[str, Any]]:
     yield _queue(pool, pool, None, {resource: (whole[resource], most[resource], 1) for resource in KAI_COUNTED})
 
     paths = {name: department_path(name, policy.departments) for name in policy.departments}
+    # Departments above before those below, which name them.
     for name, path in sorted(paths.items(), key=lambda item: (len(item[1]), item[0])):
         inside = (
             quotas[team.name]
@@ -113,6 +116,7 @@ def _shared_queues(policy: QuotaPolicy, pool: str) -> Iterable[dict[str, Any]]:
         )
         part, weight = kai_amounts(_sum(inside)), policy.departments[name].weight if policy.fair_share else 1
         parent = kai_department_queue(path[-2], pool) if len(path) > 1 else pool
+        # A department has no limit of its own: what its teams may use beyond their quotas stands at the teams.
         resources = {resource: (part[resource], KAI_UNLIMITED, weight) for resource in KAI_COUNTED}
         yield _queue(kai_department_queue(name, pool), pool, parent, resources)
 
@@ -123,6 +127,7 @@ def _team_queue(policy: QuotaPolicy, name: str, pool: str) -> dict[str, Any]:
     shares, nominal = team.shares.get(pool, {}), _nominal(team, pool)
     quota = kai_amounts(nominal)
     most = kai_amounts(_sum([nominal, {resource: share.borrowable or 0 for resource, share in shares.items()}]))
+    # Whether one of the resources that make up a number is without limit makes the number so.
     unlimited = kai_amounts({resource: int(share.borrowable is None) for resource, share in shares.items()})
     weight = team.weight if policy.fair_share else 1
     parent = kai_department_queue(team.department, pool) if team.department else pool
@@ -162,5 +167,6 @@ def _sum(amounts: Iterable[Mapping[str, int]]) -> Quantities:
     """Summed before they are in KAI's counting, where memory has fractions."""
     result: Counter[str] = Counter()
     for each in amounts:
+        # Counter.update adds, where dict.update would replace.
         result.update(each)
     return dict(result)

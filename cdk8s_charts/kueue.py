@@ -54,6 +54,7 @@ def kueue_objects(
         groups: Instance groups by name.
         types: Instance catalog of the environment.
     """
+    # Kueue tries flavors in the order in which a queue lists them.
     flavors = sorted(policy.flavors.values(), key=lambda flavor: (_accelerated(flavor), flavor.name))
     order = {flavor.name: index for index, flavor in enumerate(flavors)}
     return [
@@ -123,12 +124,14 @@ def _flavor(flavor: Flavor, groups: Mapping[str, InstanceGroup], types: Catalog)
     spec: dict[str, Any] = {"nodeLabels": {_GROUP_LABEL: name}, "topologyName": topology(flavor.types, types).name}
     if group.taints:
         spec["nodeTaints"] = [taint.model_dump(exclude_none=True) for taint in group.taints]
+    # Kueue itself has no use for zones; `quotas` and other readers of the cluster find them here.
     zones = {"annotations": {KUEUE_ZONE: ",".join(group.zone_ids)}} if group.zone_ids else {}
     return _object("ResourceFlavor", flavor.name, spec, **zones)
 
 
 def _lent(resources: Quantities) -> dict[str, Share]:
     """Amounts that belong to no team, so that every queue may borrow all of them."""
+    # The cohort's own amounts are nobody's guarantee.
     return {resource: Share(amount, amount, None, False) for resource, amount in resources.items()}
 
 
@@ -154,11 +157,13 @@ def _queues(
     namespace, labels = team_namespace(_ENGINE, team.name), {TEAM_LABEL: team.name}
     spec: dict[str, Any] = {
         "cohortName": team.department or KUEUE_ROOT,
+        # Kubernetes labels each namespace with its name, and no user can change that label.
         "namespaceSelector": {"matchLabels": {_NAMESPACE_LABEL: namespace}},
         "queueingStrategy": "StrictFIFO" if settings.queueing == "strict" else "BestEffortFIFO",
         "flavorFungibility": fungibility,
         "preemption": {
             "withinClusterQueue": "LowerPriority" if team.preempt == "lower_priority" else "Never",
+            # Whatever the priority of who borrowed: a guarantee that had to wait would be none.
             "reclaimWithinCohort": "Any",
         },
         **_resource_groups(team.shares, order),
@@ -166,9 +171,11 @@ def _queues(
     if policy.fair_share:
         spec["fairSharing"] = {"weight": team.weight}
     if settings.multikueue and settings.multikueue.role == "manager":
+        # Kueue then admits a job only when one of the workers has.
         spec["admissionChecksStrategy"] = {"admissionChecks": [{"name": MULTIKUEUE_CHECK}]}
     queue = cluster_queue(_ENGINE, team.name)
     yield _object("ClusterQueue", queue, spec, labels=labels)
+    # The team may itself be called default.
     for name in dict.fromkeys((local_queue(_ENGINE, team.name), _DEFAULT_QUEUE)):
         yield _object("LocalQueue", name, {"clusterQueue": queue}, namespace=namespace, labels=labels)
 
@@ -193,6 +200,7 @@ def _quota(resource: str, share: Share | None) -> dict[str, str]:
     amounts: dict[str, int] = {"nominalQuota": share.nominal}
     if share.borrowable is not None:
         amounts["borrowingLimit"] = share.borrowable
+    # Without a limit everything is lent, which is Kueue's default.
     if share.lendable != share.nominal:
         amounts["lendingLimit"] = share.lendable
     return {"name": resource, **{field: quantity(resource, amount) for field, amount in amounts.items()}}

@@ -35,6 +35,7 @@ def yunikorn_objects(policy: QuotaPolicy, settings: YuniKornSettings) -> list[di
         settings: YuniKorn's settings.
     """
     metadata = {"name": _CONFIG, "namespace": settings.existing or YUNIKORN}
+    # JSON is YAML, and one that YuniKorn reads without questions of quoting.
     text = json.dumps(yunikorn_queues(policy, settings), indent=1)
     return [
         *scheduler_guard("yunikorn"),
@@ -68,6 +69,7 @@ def yunikorn_queues(policy: QuotaPolicy, settings: YuniKornSettings) -> dict[str
     """
     queues = [queue for pool in policy.flavors if (queue := _pool(policy, pool, settings))]
     queues += [_other(name, queue) for name, queue in sorted(settings.other_queues.items())]
+    # Placement rules are tried in their order: what a pod says itself comes before where its namespace leads.
     rules: list[dict[str, Any]] = [{"name": "provided", "create": False}]
     rules += [
         {"name": "tag", "value": "namespace", "create": False, "parent": _fixed(name)}
@@ -78,9 +80,11 @@ def yunikorn_queues(policy: QuotaPolicy, settings: YuniKornSettings) -> dict[str
         queues += [
             {"name": team_namespace("yunikorn", team), "resources": {"max": _WITHOUT_QUEUE}} for team in policy.teams
         ]
+        # Last: YuniKorn makes a queue for a namespace that no other rule knew.
         rules.append({"name": "tag", "value": "namespace", "create": True})
     partition = {
         "name": "default",
+        # A GPU weighs more than the rest, so that nodes are emptied of free GPUs before others are begun.
         "nodesortpolicy": {"type": "binpacking", "resourceweights": {GPU: 4.0, "vcore": 1.0, "memory": 1.0}},
         "placementrules": rules,
         "queues": [{"name": YUNIKORN_ROOT, "submitacl": "*", "queues": queues}],

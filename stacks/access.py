@@ -45,4 +45,5 @@ class AccessStack(cdk.Stack):
         """ARNs of the roles of service accounts by `TEAM/SERVICE ACCOUNT`."""
         outputs = Construct(self, "Values")
         for name, arn in self.roles.items():
+            # A slash cannot stand in the id of an output.
             cdk.CfnOutput(outputs, name.replace("/", "."), value=arn, description=f"{OUTPUT_DESCRIPTION}roles.{name}")

@@ -36,5 +36,6 @@ class CapacityStack(cdk.Stack):
         """ARN of each training plan by its name in the file."""
 
         for arn in self.arns.values():
+            # Explicitly: the CDK makes an export only while somebody imports it.
             self.export_value(arn)
         cdk.CfnOutput(self, "ReminderTopicArn", value=topic.topic_arn, description="Subscribe to hear of ends")

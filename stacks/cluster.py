@@ -76,6 +76,7 @@ class ClusterStack(cdk.Stack):
             lustre=bool(environment.storage.lustres),
         )
         system = environment.instance_groups[settings.system_group]
+        # A group without nodes would never come, and the wait with it never end.
         if system.count:
             ready = NodesReady(
                 self,
@@ -90,4 +91,5 @@ class ClusterStack(cdk.Stack):
                 security_group=control_plane.security_group,
                 key=network.key,
             )
+            # Add-ons of workloads have to have nodes to become healthy.
             workload.node.add_dependency(ready)

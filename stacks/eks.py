@@ -43,10 +43,14 @@ class EksStack(cdk.Stack):
             settings=settings,
             vpc=parts.vpc,
             control_plane_subnets={
-                zone: subnet for zone, subnet in subnets.items() if zone in environment.cluster.zones
+                # Zones of the cluster and not of the network: EKS takes no other zones later.
+                zone: subnet
+                for zone, subnet in subnets.items()
+                if zone in environment.cluster.zones
             },
             node_security_group=parts.node_security_group,
             key=network.key,
+            # EC2 refuses a rule that is there already.
             open_node_rules=settings.existing is None or not settings.existing.node_rules,
         )
         """The control plane."""
@@ -66,8 +70,10 @@ class EksStack(cdk.Stack):
             cluster_name=cluster.cluster_name,
             network_policies=isolates_networks(environment.governance),
         )
+        # What functions of ours read of nodes they read by this role of Kubernetes.
         cluster.add_cdk8s_chart("NodeReaders", NodeReaders(cdk8s.App(), "node-readers"))
         neuron = NeuronDevicePlugin(cdk8s.App(), "neuron", groups=groups, types=types, mirror=mirror)
+        # A chart without objects would be a custom resource without a manifest.
         if neuron.instance_types:
             cluster.add_cdk8s_chart("NeuronDevicePlugin", neuron)
         labels = BenchmarkLabels(
@@ -98,6 +104,7 @@ class EksStack(cdk.Stack):
         if settings.argo_cd:
             ArgoCdCapability(self, "ArgoCd", settings=settings.argo_cd, cluster_name=cluster.cluster_name)
 
+        # The name of an existing cluster is in the file.
         if settings.existing is None:
             self.export_value(cluster.cluster_name, description=f"{OUTPUT_DESCRIPTION}eks_cluster_name")
         # Stacks that apply objects come and go with the settings that they are made of.

@@ -42,6 +42,7 @@ class GovernanceStack(cdk.Stack):
     ) -> None:
         """Defines the stack of an environment with a quota engine, which runs on the nodes of `cluster`."""
         super().__init__(scope, construct_id, description="Quota engine, quotas and isolation of teams")
+        # Nothing of it refers to the cluster stack, so CloudFormation would not see the order.
         self.add_stack_dependency(cluster, "the quota engine runs on its nodes")
         if platform:
             self.add_stack_dependency(platform, "the quota engine looks for kinds of jobs when it starts")
@@ -54,6 +55,7 @@ class GovernanceStack(cdk.Stack):
         if priorities := pod_priorities(governance, resolved.environment.jobs.values()):
             classes = priority_classes(priorities)
             Manifests(self, "PodPriorities", cluster=eks.api_access.eks_cluster, objects=classes)
+        # The service makes namespaces together with quotas, so what lies in them has to wait for these.
         if not own_namespaces and team_access(governance):
             self.isolation = self._isolate(resolved, eks, values, after=quotas)
 

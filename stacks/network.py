@@ -33,6 +33,7 @@ class NetworkStack(cdk.Stack):
         """VPC, subnets and node security group."""
 
         own = [] if environment.storage.kms_key else [self.key.key_arn]
+        # Of an adopted VPC the ids are in the file, and no stack has to hand them on.
         if settings.vpc is None:
             subnets = [*self.network.node_subnets.values(), *self.network.control_plane_subnets.values()]
             own += [self.network.vpc.vpc_id, *(subnet.subnet_id for subnet in subnets)]

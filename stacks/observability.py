@@ -37,6 +37,7 @@ class ObservabilityStack(cdk.Stack):
         """
         super().__init__(scope, construct_id, description="Metrics, dashboards, alerts and budget")
         for earlier in after:
+            # In templates nothing refers to the nodes on which collectors run.
             self.add_stack_dependency(earlier, "collectors run on its nodes and look for what to measure")
         environment, monitoring = resolved.environment, resolved.monitoring
         if monitoring is None:

@@ -49,6 +49,7 @@ class PlatformStack(cdk.Stack):
 
         certificates = []
         if platform.cert_manager:
+            # Certificates first: operators have webhooks, which want theirs when they start.
             values = cert_manager_values(system_placement(environment.cluster, environment.instance_groups))
             certificates = [addon(self, CERT_MANAGER, settings, name, values)]
         if platform.training_operator:

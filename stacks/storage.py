@@ -110,6 +110,8 @@ class StorageStack(cdk.Stack):
         if storage.buckets.checkpoints is None:
             name = self.checkpoint_bucket.bucket_name
             self.export_value(name, description=f"{OUTPUT_DESCRIPTION}checkpoint_bucket")
+        # Exported whether another stack uses it or not: CloudFormation refuses to drop an export that is still
+        # imported.
         if self.home:
             self.export_value(self.home.dns_name)
         if self.accounting and self.accounting.key:

@@ -65,12 +65,15 @@ def ecr_registry(account: str, region: str) -> str:
 @cache
 def eks_registry(region: str) -> str | None:
     """Host of the registry from which EKS serves its own images in a region; None where AWS lists none."""
-    account = next((row["account"] for row in table("eks_registries") if row["region"] == region), None)
-    return ecr_registry(account, region) if account else None
+    return _listed_registry("eks_registries", region)
 
 
 @cache
 def gpu_operator_registry(region: str) -> str | None:
     """Host of the registry from which AWS serves the GPU operator's images in a region; None where AWS names none."""
-    account = next((row["account"] for row in table("gpu_operator_registries") if row["region"] == region), None)
+    return _listed_registry("gpu_operator_registries", region)
+
+
+def _listed_registry(name: str, region: str) -> str | None:
+    account = next((row["account"] for row in table(name) if row["region"] == region), None)
     return ecr_registry(account, region) if account else None

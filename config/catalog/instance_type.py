@@ -105,6 +105,7 @@ class InstanceType:
         override = self.addresses_eks if orchestrator == "eks" else self.addresses_slurm
         if override is not None:
             return Tally(override, f"{override} as set", _OVERRIDE)
+        # HyperPod gives pods addresses of the primary interface alone.
         primary = self.ipv4_per_eni if orchestrator == "eks" else 1
         first = f"{primary} of the primary card"
         if interface_type == "efa-only" and self.efa_only:
@@ -116,6 +117,7 @@ class InstanceType:
         """Pods that one EKS node runs at most, those of the system and of the host network included."""
         if self.pod_limit is not None:
             return Tally(self.pod_limit, f"{self.pod_limit} as set", _OVERRIDE)
+        # The interface's own address serves no pod.
         pods = self.ipv4_per_eni - 1
         return _tally(pods, f"{self.ipv4_per_eni} addresses of one interface - its own = {pods}", _ONE_INTERFACE)
 

@@ -19,6 +19,7 @@ from .instance_type import Conflict, InstanceType, UltraServer
 _FIELDS = {field.name: field for field in dataclasses.fields(InstanceType)}
 OVERRIDABLE = tuple(name for name in _FIELDS if name not in {"name", "sources", "overridden"})
 """Fields that an environment may set under `instance_types`."""
+# What has no default has to be known of a type before anything can be planned for it.
 _REQUIRED = tuple(name for name in OVERRIDABLE if _FIELDS[name].default is dataclasses.MISSING)
 _WORDS = {"yes": True, "true": True, "no": False, "false": False}
 
@@ -28,6 +29,7 @@ class UnknownInstanceType(UnknownName):
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         self.name = name
+        # Names of types differ in one letter, so only near misses are proposed.
         self.close = tuple(difflib.get_close_matches(name, list(known), 3, 0.75))
         hint = f"did you mean {' or '.join(self.close)}?" if self.close else "names look like ml.p5.48xlarge."
         super().__init__(f"{name} is not in the instance catalog; {hint}")
@@ -98,11 +100,13 @@ def _shipped() -> Catalog:
     """The catalog as it ships: instances, and what the tables of EFA, NVLink, MIG and topology add to their rows."""
     rows = {row.pop("type"): row for row in table("instances")}
     for row in rows.values():
+        # Without EFA there is no generation; with EFA a table of its own says which.
         row["efa_generation"] = "0" if row["efa_interfaces"] == "0" else ""
     for extra in ("efa", "nvlink", "mig_profiles", "topology_labels"):
         for row in table(extra):
             known = rows[row.pop("type")]
             source = row.pop("source")
+            # A row is put together from several tables, and so are its sources.
             known.update(row, source=f"{known['source']} {source}")
     ultraservers = [
         UltraServer(
@@ -190,12 +194,14 @@ def _value(field: str, specified: Any) -> Any:
 
 def _number(kind: type[int] | type[float], specified: Any) -> int | float:
     allowed = "a whole number from 0" if kind is int else "a number from 0"
+    # bool is an int in Python.
     if isinstance(specified, bool) or not isinstance(specified, str | int | float):
         raise ValueError(allowed)
     try:
         number = kind(specified)
     except (ValueError, OverflowError):
         raise ValueError(allowed) from None
+    # A float that is no whole number would lose its fraction without a word.
     if not 0 <= number < math.inf or (isinstance(specified, float) and number != specified):
         raise ValueError(allowed)
     return number
@@ -206,4 +212,5 @@ def environment_types(overrides: Mapping[str, Mapping[str, Any]]) -> Catalog:
     try:
         return catalog(overrides)
     except InvalidOverride:
+        # A rule has told of the wrong facts; until they are right the shipped ones hold.
         return catalog()

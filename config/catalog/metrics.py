@@ -3,7 +3,7 @@
 Each series also carries `cluster_name`, by which environments that share a workspace are told apart.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, cast
@@ -75,9 +75,3 @@ def metrics() -> Mapping[str, Metric]:
         )
         for row in table("metrics")
     }
-
-
-def of_exporter(exporters: Iterable[Exporter]) -> list[Metric]:
-    """The metrics of some exporters."""
-    desired = frozenset(exporters)
-    return [metric for metric in metrics().values() if metric.exporter in desired]

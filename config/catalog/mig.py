@@ -14,6 +14,7 @@ MIG_LABEL: Final = "nvidia.com/mig.config"
 MIG_RESOURCE: Final = "nvidia.com/mig-"
 """Before a profile such as 1g.18gb: the resource of NVIDIA's device plugin, with its strategy `mixed`."""
 
+# As HyperPod's chart writes a mixed layout: mixed-1-3g.71gb-2-2g.35gb.
 _MIXED: Final = re.compile(r"-([1-7])-([1-7]g\.[0-9]+gb)")
 
 
@@ -38,6 +39,7 @@ def partitions_per_gpu(profile: str, profiles: Collection[str]) -> int:
 def common_profiles(rows: Collection[InstanceType]) -> tuple[str, ...]:
     """The profiles that GPUs of each of these types have."""
     counts = Counter(profile for row in rows for profile in row.mig_profiles)
+    # A profile that only some types have cannot be promised for the group.
     return tuple(profile for profile, count in counts.items() if count == len(rows))
 
 
@@ -54,6 +56,7 @@ def partitions(labels: Mapping[str, str], profiles: Collection[str]) -> dict[str
     """
     if (mixed := labels.get(MIG_LABEL, "")).startswith("mixed-"):
         parts = {profile: int(count) for count, profile in _MIXED.findall(mixed)}
+        # A profile that the GPU lacks means that another GPU was meant.
         return parts if parts and parts.keys() <= set(profiles) else None
     layout = labels.get(MIG_LABEL, "all-disabled").removeprefix("all-")
     if layout == "disabled" or not profiles:
@@ -61,6 +64,7 @@ def partitions(labels: Mapping[str, str], profiles: Collection[str]) -> dict[str
     if layout == "balanced":
         # Of several profiles of one width, the one with the least memory comes last and so stays.
         smallest = {_compute(name): name for name in sorted(profiles, key=_memory, reverse=True)}
+        # NVIDIA's own `all-balanced` divides every GPU so.
         return {smallest[1]: 2, smallest[2]: 1, smallest[3]: 1}
     count = partitions_per_gpu(layout, profiles)
     return {layout: count} if count else None

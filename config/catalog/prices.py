@@ -42,6 +42,7 @@ def hourly(instance_type: str, region: str, overrides: Mapping[str, float] | Non
     if overrides and instance_type in overrides:
         return Price(overrides[instance_type], "file", "set by the environment")
     prices = _listed().get((instance_type, region), {})
+    # HyperPod's own price wins; EC2's is lower.
     basis: Literal["hyperpod", "ec2"] = "hyperpod" if "hyperpod" in prices else "ec2"
     if basis not in prices:
         return None
@@ -71,6 +72,7 @@ def service_price(name: str, region: str, overrides: Mapping[str, float] | None 
     if overrides and name in overrides:
         return Price(overrides[name], "file", "set by the environment")
     prices = service_items()[name].prices
+    # A price of every region stands as an asterisk.
     return prices.get(region) or prices.get("*")
 
 
@@ -79,7 +81,9 @@ def service_items() -> dict[str, ServiceItem]:
     """Everything other than instances that podwright counts, by name."""
     items: dict[str, ServiceItem] = {}
     for row in table("service_prices"):
+        # Rows of an item need not stand together.
         known = dict(items[row["item"]].prices) if row["item"] in items else {}
+        # An item without a price is known by name, so that a person can give one.
         if row["usd"]:
             known[row["region"]] = Price(float(row["usd"]), "service", str(cited(row["source"])[0]))
         items[row["item"]] = ServiceItem(row["item"], row["unit"], known)
@@ -89,6 +93,7 @@ def service_items() -> dict[str, ServiceItem]:
 @cache
 def _listed() -> dict[tuple[str, str], dict[str, tuple[str, str]]]:
     """By type and region: price and source by basis, as text. Few of the three thousand are ever looked at."""
+    # Rows are read as lists: a dictionary for each of thousands of rows would take longer than all else.
     with (DATA / "prices.csv").open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
     kind, region, usd, basis, source = (

@@ -46,6 +46,7 @@ class EfaInstaller(NamedTuple):
 
 def number(version: str) -> tuple[int, ...]:
     """The leading numbers of a version: (2, 4, 0) for 2.4.0amzn5.0. Empty for a text that begins otherwise."""
+    # What follows the numbers, such as amzn1.0, says who built it and not how new it is.
     matched = re.match(r"[0-9]+(\.[0-9]+)*", version)
     return tuple(int(part) for part in matched[0].split(".")) if matched else ()
 
@@ -54,6 +55,7 @@ def older(version: str, than: str) -> bool:
     """Whether a version is older than another; missing numbers count as 0."""
     left, right = number(version), number(than)
     length = max(len(left), len(right))
+    # 1.2 and 1.2.0 are the same.
     return left + (0,) * (length - len(left)) < right + (0,) * (length - len(right))
 
 
@@ -68,6 +70,7 @@ def with_contents(versions: Mapping[str, str]) -> dict[str, str]:
     """The same versions with those that the EFA installer brings, where nothing else is said."""
     installer = efa_installers().get(versions.get("efa_installer", ""))
     brings = {"libfabric": installer.libfabric, "aws_ofi_nccl": installer.aws_ofi_nccl} if installer else {}
+    # What is asked for by itself replaces what the installer would bring.
     return brings | dict(versions)
 
 
@@ -94,6 +97,7 @@ def _untested(versions: Mapping[str, str]) -> Iterator[Mismatch]:
     for row in table("software_tested"):
         component, other = row["component"], row["with"]
         if versions.get(component) == row["version"] and other in versions:
+            # As exact as the source: "tested with 13" means every 13.x.
             length = len(number(row["newest"]))
             if number(versions[other])[:length] > number(row["newest"]):
                 yield Mismatch(

@@ -30,6 +30,7 @@ def topology(instance_types: Iterable[str], types: Catalog) -> Topology:
     labels = [row.topology_labels if (row := types.find(name)) else () for name in names]
     counts = Counter(label for own in labels for label in own)
     common = tuple(label for label, count in counts.items() if count == len(labels))
+    # Sorted, so that the order of types in a file is not another topology.
     families = sorted({family(name) for name in names})
     most = max((len(row.topology_labels) for row in types if family(row.name) in families), default=0)
     # The name says how many levels there are, so that another set of levels is another object to Kueue and KAI, which

@@ -28,6 +28,7 @@ LOCK: Final = "artifacts.lock"
 CACHE: Final = Path(".podwright") / "artifacts"
 """Where archives lie in a project."""
 
+# Read without parsing: a lock that a newer podwright wrote may be one that this one cannot read.
 _WRITER: Final = re.compile(r'^  "podwright": "([0-9][^"]*)",?$', re.MULTILINE)
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -105,6 +106,7 @@ def read_artifacts(root: Path) -> Artifacts:
 def write_artifacts(root: Path, artifacts: Artifacts) -> None:
     """Write the lock, in an order that makes differences small, and with the version of this podwright."""
     content = artifacts.model_dump(mode="json") | {"podwright": version("podwright")}
+    # One entry a line and sorted, so that a difference in version control shows what changed and nothing else.
     (root / LOCK).write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
@@ -115,6 +117,7 @@ def newer_writer(root: Path) -> tuple[str, str] | None:
     if match is None:
         return None
     mine = version("podwright")
+    # Only the first three numbers count: what follows them is a build of the same release.
     return (match[1], mine) if _parts(match[1]) > _parts(mine) else None
 
 
@@ -124,6 +127,7 @@ def _parts(version: str) -> tuple[int, ...]:
 
 def archive_file(root: Path, chart: Chart, digest: str) -> Path:
     """Where the archive of a chart with that digest lies."""
+    # A part of the digest in the name, so that two projects' archives of one chart never stand for each other.
     return root / CACHE / f"{chart.name}-{chart.version}-{digest[:12]}.zip"
 
 
@@ -139,6 +143,7 @@ def chart_findings(root: Path, chart: Chart) -> list[Finding]:
                 f"{fetch} and review what it writes",
             )
         ]
+    # The pin is podwright's, so another podwright wants another archive, whatever its digest.
     if locked.revision != chart.revision or locked.version != chart.version:
         return [
             _error(
@@ -187,6 +192,7 @@ def pack(folder: Path) -> bytes:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for file in sorted(path for path in folder.rglob("*") if path.is_file()):
             entry = zipfile.ZipInfo(file.relative_to(folder).as_posix(), (1980, 1, 1, 0, 0, 0))
+            # Modes and the system that packed it would differ from machine to machine.
             entry.create_system, entry.external_attr = 3, 0o100644 << 16  # Unix, -rw-r--r--
             archive.writestr(entry, file.read_bytes())
     return buffer.getvalue()

@@ -40,6 +40,7 @@ class _Chain:
     def resolved(self, source: Source, file: FilePath, above: tuple[tuple[FilePath, str], ...]) -> Source:
         """`source` with its bases below it. `above` are the files that led here, real and as shown."""
         own = _without((EXTENDS,), source) if isinstance(source.data, dict) else source
+        # Resolved, as the same file may be named by two paths, and a circle goes by files.
         way = (*above, (file.resolve(), source.file))
         result: Source | None = None
         for specified, location in _named(source):
@@ -57,6 +58,7 @@ class _Chain:
         way: tuple[tuple[FilePath, str], ...],
     ) -> Source:
         """Read a file of a chain and what it extends in turn. Raises for circles and for chains beyond the limits."""
+        # Shown as the path from the project, which is what people open.
         target, name = file.parent / specified, os.path.normpath(FilePath(shown).parent / specified)
         if target.resolve() in (real for real, _ in way):
             circle = " → ".join([*(shown for _, shown in way), name])
@@ -74,6 +76,7 @@ class _Chain:
         if not isinstance(base.data, dict):
             hint = "write settings as an environment file has them"
             raise _refused(f"{name} is not a mapping of settings", hint, base.position(()))
+        # Its own extends is done with here, and its name is the name of another environment.
         return _without(_NOT_INHERITED, self.resolved(base, target, way))
 
 
@@ -88,12 +91,14 @@ def laid_over(below: Source, above: Source) -> Source:
 
 
 def _joined(low: dict[str, Any], high: dict[str, Any], path: Path, deleted: list[Path]) -> dict[str, Any]:
+    # A copy: a base may lie below several files.
     result = dict(low)
     for key, value in high.items():
         here = (*path, key)
         if isinstance(value, dict) and isinstance(low.get(key), dict):
             result[key] = _joined(low[key], value, here, deleted)
             continue
+        # What is replaced has its places in the upper file from now on, those of its insides too.
         if key in low:
             deleted.append(here)
         if value is None and key in low:
@@ -109,6 +114,7 @@ def _under(path: Path, prefixes: list[Path]) -> bool:
 
 def _stands(path: Path, data: Any) -> bool:
     for part in path:
+        # Items of lists are replaced with the whole list, so an index beyond its end stands nowhere.
         if not (part in data if isinstance(data, dict) else isinstance(data, list) and part in range(len(data))):
             return False
         data = data[part]

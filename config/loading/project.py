@@ -82,6 +82,7 @@ class Project:
             for name in stage.environments:
                 path: Path = ("pipeline", "stages", number, "environments")
 
+                # `path` as a default binds that of this turn; as a closure it would be that of the last one.
                 def finding(id: str, message: str, hint: str, path: Path = path) -> Finding:
                     return Finding(id, Level.ERROR, dotted(path), message, hint, source.position(path))
 

@@ -42,10 +42,12 @@ class _Loader(Composer, CParser, BaseResolver):
         BaseResolver.__init__(self)
         self.depth = 0
 
+    # The composer calls it for each node, so here is where depth can be counted.
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()
         if self.depth > _MAX_DEPTH:
             raise MarkedYAMLError(problem=f"more than {_MAX_DEPTH} levels deep", problem_mark=event.start_mark)
+        # YAML allows it and takes the last one; in a file that people read that is a slip.
         if not isinstance(event, AliasEvent) and event.anchor in self.anchors:
             raise MarkedYAMLError(problem=f"anchor {event.anchor!r} is given twice", problem_mark=event.start_mark)
         self.depth += 1
@@ -71,6 +73,7 @@ class Source:
 
     def position(self, path: Path) -> SourcePosition:
         """Where `path` stands; for a value that is not in the file, the nearest enclosing one."""
+        # A default has no place of its own, and what is missing belongs to what encloses it.
         while path and path not in self.positions:
             path = path[:-1]
         return self.positions.get(path, SourcePosition(self.file, 1))
@@ -91,6 +94,7 @@ def read_source(file: FilePath, shown_as: str | None = None) -> Source:
     if len(raw) > _MAX_BYTES:
         raise _invalid(name, 1, f"is {len(raw):,} bytes, more than {_MAX_BYTES:,}", "split it into several files")
     try:
+        # Editors of Windows begin a file with a byte order mark.
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
@@ -148,6 +152,7 @@ class _Reader:
         self.name = name
         self.positions: dict[Path, SourcePosition] = {}
         self.findings: list[Finding] = []
+        # Counted where aliases are followed, for that is where they multiply.
         self.values = 0
 
     def value(self, node: Node, path: Path, depth: int) -> Any:
@@ -156,11 +161,13 @@ class _Reader:
         if self.values > _MAX_VALUES or depth > _MAX_DEPTH:
             many = f"more than {_MAX_DEPTH} levels" if depth > _MAX_DEPTH else f"more than {_MAX_VALUES:,} values"
             raise _invalid(self.name, node.start_mark.line + 1, f"expands to {many}", "do without nested aliases")
+        # The first: an anchored value keeps the place where it is written, and not that of its last use.
         self.positions.setdefault(path, self._position(node))
         tag = str(node.tag).rsplit(":", 1)[-1]
         if tag not in _PLAIN_TAGS:
             self._find("YML003", path, node, f"tag {node.tag} is not known", "write the plain value")
         if isinstance(node, ScalarNode):
+            # In quotes `null` is a word.
             return None if not node.style and node.value in _NULLS else node.value
         if isinstance(node, SequenceNode):
             return [self.value(item, (*path, index), depth + 1) for index, item in enumerate(node.value)]

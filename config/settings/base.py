@@ -15,7 +15,8 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=False, defer_build=True)
 
 
-def _one_or_more(value: Any) -> Any:
+def one_or_more(value: Any) -> Any:
+    """A list, where a file may write its only item alone."""
     return [value] if isinstance(value, str) else value
 
 
@@ -27,6 +28,7 @@ def _range(value: str) -> str:
     return value
 
 
+# The pattern is matched by a library of Rust whose time grows with the text alone, so no pattern can be slow.
 def _text(pattern: str, maximum: int | None = None) -> Any:
     return StringConstraints(pattern=pattern, max_length=maximum)
 
@@ -63,5 +65,5 @@ TagKey = Annotated[str, _text(r"^[\w\s.:/=+\-@]+$", 128)]
 TagValue = Annotated[str, _text(r"^[\w\s.:/=+\-@]*$", 256)]
 Tags = dict[TagKey, TagValue]
 ZoneIds = Annotated[
-    tuple[ZoneId, ...], BeforeValidator(_one_or_more, json_schema_input_type=ZoneId | tuple[ZoneId, ...])
+    tuple[ZoneId, ...], BeforeValidator(one_or_more, json_schema_input_type=ZoneId | tuple[ZoneId, ...])
 ]

@@ -27,6 +27,7 @@ def with_defaults(data: Any) -> Any:
     """
     if not isinstance(data, dict):
         return data
+    # Whoever gave the mapping keeps it as it was.
     data = copy.deepcopy(data)
     if data.get("training_job_queues"):
         _default(data, "instance_groups", {})
@@ -72,6 +73,7 @@ def _complete_slurm(data: dict[str, Any], cluster: dict[str, Any]) -> None:
             _default(part, "partition", name)
         if part.get("node_type") == "controller":
             _default(cluster, "system_group", name)
+            # As text, since the file's scalars are not numbers yet.
             several |= str(group.get("count")) not in ("0", "1")
     _default(cluster, "system_group", _system_group(groups))
     lustre = data["storage"].get("lustre") if isinstance(data.get("storage"), dict) else None
@@ -97,6 +99,7 @@ def _complete_lustre(lustre: dict[str, Any], zone: Any) -> None:
 
 
 def _default(mapping: dict[str, Any], key: str, value: Any) -> None:
+    # An empty default would hide that a value is missing, which validation tells.
     if value not in (None, []) and mapping.get(key) is None:
         mapping[key] = value
 
@@ -105,6 +108,7 @@ def _mapping(value: Any, key: str) -> dict[str, Any]:
     """The mapping under `key`, made when it is absent or empty; a throw-away one when something else stands there."""
     if not isinstance(value, dict):
         return {}
+    # `cluster:` without anything below it is null.
     if value.get(key) is None:
         value[key] = {}
     return value[key] if isinstance(value[key], dict) else {}
@@ -133,5 +137,6 @@ def _row(group: Any) -> InstanceType | None:
 
 def _system_group(groups: Any) -> str | None:
     names = sorted(map(str, groups)) if isinstance(groups, dict) else []
+    # By the catalog alone: types that the file itself describes are not known yet.
     plain = [name for name in names if (row := _row(groups.get(name))) and not row.accelerator_count]
     return "system" if "system" in names else next(iter([*plain, *names]), None)

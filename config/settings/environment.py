@@ -102,6 +102,7 @@ class Environment(Settings):
 
     @model_validator(mode="before")
     @classmethod
+    # Before validation, so that what validates a field sees it as complete as everything after it.
     def _complete(cls, data: Any) -> Any:
         return with_defaults(data)
 

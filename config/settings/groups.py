@@ -7,10 +7,13 @@ from pydantic import Discriminator, Field, StringConstraints, Tag
 from .base import CronExpression, InstanceTypeName, KmsKeyArn, RoleArn, S3Uri, Settings, SubnetId, ZoneId
 from .slurm import GroupSlurm
 
+# Lengths and bounds in this file are those of SageMaker's CreateCluster, so that a file is refused here, in
+# seconds, and not by a deployment once the network stands.
 GroupName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$", max_length=63)]
 LabelKey = Annotated[
     str,
     StringConstraints(
+        # Kubernetes': 253 characters of a DNS name, the slash, 63 of the name itself.
         pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
         r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$",
         max_length=317,
@@ -104,6 +107,7 @@ class GroupBase(Settings):
     """Zone id of all instances. Default: the plan's zone, else the cluster's first zone."""
     threads_per_core: int | None = Field(default=None, ge=1, le=2)
     """1 turns hyper-threading off; the type's default when absent."""
+    # SageMaker takes four storage configurations for a group; that of the root volume is one of them.
     volumes: tuple[Volume, ...] = Field(default=(), max_length=3)
     """Further EBS volumes."""
     deep_health_checks: tuple[Literal["stress", "connectivity"], ...] = ()

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
-from .base import Account, BucketName, PolicyArn, Region, Settings
+from .base import Account, BucketName, PolicyArn, Region, Settings, one_or_more
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Repository = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)+$", max_length=200)]
@@ -24,10 +24,6 @@ GateName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$", max_le
 DomainName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,48}[a-z0-9]$")]
 
 _KINDS = ("repository", "codecommit", "bucket")
-
-
-def _one_or_more(value: object) -> object:
-    return [value] if isinstance(value, str) else value
 
 
 class PipelineSource(Settings):
@@ -71,7 +67,7 @@ class PipelineStage(Settings):
 
     environments: Annotated[
         tuple[EnvironmentName, ...],
-        BeforeValidator(_one_or_more, json_schema_input_type=EnvironmentName | tuple[EnvironmentName, ...]),
+        BeforeValidator(one_or_more, json_schema_input_type=EnvironmentName | tuple[EnvironmentName, ...]),
         Field(min_length=1, max_length=10),
     ]
     """Names of the environments; one name may stand without brackets."""

@@ -58,11 +58,14 @@ def staged(files: Mapping[str, Path]) -> Iterator[StagedFolder]:
         for relative, source in sorted(files.items()):
             content = source.read_bytes()
             if b"\0" not in content:
+                # A file with a zero byte is binary, where two bytes that look like a line ending are none.
                 content = content.replace(b"\r\n", b"\n")
             target = folder / relative
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
+            # Whoever checked the files out may have had another umask.
             target.chmod(0o755 if target.suffix == ".sh" else 0o644)
+            # The length stands between path and content, so that no other split into files gives the same digest.
             digest.update(f"{relative}\0{len(content)}\0".encode() + content)
         yield StagedFolder(folder, digest.hexdigest())
 

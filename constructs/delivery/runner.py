@@ -85,6 +85,8 @@ class Runner(Construct):
             encryption_key=key,
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
+        # The layer's archive is one of the CDK's assets: a build takes it as a second source and needs no internet for
+        # tools.
         content = cast(lambda_.CfnLayerVersion, tools.node.default_child).content
         assert isinstance(content, lambda_.CfnLayerVersion.ContentProperty)
         archive = s3.Bucket.from_bucket_name(self, "Assets", content.s3_bucket)

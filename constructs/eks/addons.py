@@ -142,6 +142,7 @@ def addon(
         cluster_name=cluster_name,
         addon_name=name,
         addon_version=addon_version(name, settings),
+        # By the stack, which resolves tokens within the configuration.
         configuration_values=(cdk.Stack.of(scope).to_json_string(configuration) if configuration is not None else None),
         resolve_conflicts="OVERWRITE",
     )

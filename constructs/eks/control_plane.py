@@ -32,6 +32,7 @@ _LOGS: dict[ControlPlaneLog, eks.ClusterLoggingTypes] = {
     "scheduler": eks.ClusterLoggingTypes.SCHEDULER,
 }
 
+# No other managed policy: the role is the control plane's, and nodes have their own.
 _CONTROL_PLANE_POLICY = "AmazonEKSClusterPolicy"
 
 
@@ -88,6 +89,7 @@ class EksControlPlane(Construct):
         if not control_plane_subnets:
             raise ValueError("control_plane_subnets is empty; the kubectl provider reaches the API from one of them")
 
+        # In the order of zones and not of the mapping, so that the template does not change with the file's order.
         subnets = [control_plane_subnets[zone] for zone in sorted(control_plane_subnets)]
         tools = KubectlV35Layer(self, "Kubectl")
         layer = cast(lambda_.ILayerVersion, tools)
@@ -159,7 +161,9 @@ class EksControlPlane(Construct):
             # With no default capacity at all, aws_eks_v2 turns EKS Auto Mode on.
             default_capacity_type=eks.DefaultCapacityType.NODEGROUP,
             default_capacity=0,
+            # Otherwise whoever deploys first is admin for good, and nothing in the file says so.
             bootstrap_cluster_creator_admin_permissions=False,
+            # Add-ons that EKS installs unmanaged would stand in the way of those that `addons.py` installs.
             bootstrap_self_managed_addons=False,
             kubectl_provider_options=eks.KubectlProviderOptions(
                 kubectl_layer=layer, role=cast(iam.IRole, kubectl_role), private_subnets=subnets
@@ -226,6 +230,8 @@ class EksControlPlane(Construct):
             encryption_key=key,
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
+        # Without ECR nothing reads the condition any more, and a condition that nobody reads is noise in each
+        # difference.
         self.node.try_remove_child("HasEcrPublic")
         for function in provider.node.find_all():
             if not isinstance(function, lambda_.Function):
@@ -235,6 +241,7 @@ class EksControlPlane(Construct):
             log_group.grant_write(role)
             if isinstance(role.node.default_child, iam.CfnRole):
                 role.node.default_child.managed_policy_arns = None
+            # The CDK would make a second log group, without key and retention.
             function.node.try_remove_child("LogGroup")
             resource = cast(lambda_.CfnFunction, function.node.default_child)
             resource.add_property_override("LoggingConfig.LogGroup", log_group.log_group_name)

@@ -79,6 +79,7 @@ class HelmRelease(Construct):
             timeout=cdk.Duration.minutes(10),
         )
         provider = cast(eks.IKubectlProvider, cluster.kubectl_provider)
+        # Resolved, as cdk-nag names the resource by what stands in the finished template.
         objects = cdk.Stack.of(self).resolve(asset.bucket.arn_for_objects("*"))
         wildcards = ("Action::s3:GetBucket*", "Action::s3:GetObject*", "Action::s3:List*", f"Resource::{objects}")
         cdk.Validations.of(cast(iam.IRole, provider.role)).acknowledge(
@@ -91,6 +92,7 @@ class HelmRelease(Construct):
             )
         )
         resource = cast(cdk.CfnResource, release.node.find_child("Resource").node.default_child)
+        # In the template, where whoever looks at a deployment sees it.
         if archive.stand_in:
             resource.add_metadata("podwright:stand-in", f"takes the place of the real {chart.name}; not for AWS")
 
@@ -102,4 +104,5 @@ class HelmRelease(Construct):
 
     def set_values(self, values: Mapping[str, Any]) -> None:
         """Install with other values."""
+        # As text, which is what the handler reads: numbers of a property would arrive as text.
         self._values.add_property_override("Values", cdk.Stack.of(self).to_json_string(dict(values)))

@@ -65,6 +65,7 @@ class Manifests(Construct):
             ValueError: two objects of one kind, namespace and name, or a piece above 200 kB.
         """
         super().__init__(scope, construct_id)
+        # Pieces by construct id; the ids decide what CloudFormation compares with what.
         shared, teams = _pieces(objects)
 
         begin = _barrier(self, "Begin", after) if (after := list(after)) else None
@@ -84,6 +85,7 @@ class Manifests(Construct):
         last: dict[str, cdk.CfnResource] = {}
         for name, piece in pieces.items():
             kind = piece[0]["kind"]
+            # No pruning for single objects: a piece that loses its only object is deleted whole.
             resource = _apply(self, name, cluster, piece, prune=False)
             if before := last.get(kind, begin):
                 resource.add_resource_dependency(before)
@@ -96,6 +98,7 @@ class Manifests(Construct):
         """Apply the pieces of teams in nested stacks, each team in the one that its name decides."""
         stacks: dict[int, cdk.NestedStack] = {}
         for name, piece in pieces.items():
+            # By name and not by count: who comes or goes moves nobody else.
             number = hashlib.sha256(name.encode()).digest()[0] % _NESTED
             if number not in stacks:
                 stacks[number] = cdk.NestedStack(self, f"Teams{number}", description="Kubernetes objects of teams")
@@ -144,6 +147,7 @@ def _pieces(
 
 
 def _barrier(scope: Construct, construct_id: str, after: list[cdk.CfnResource]) -> cdk.CfnResource:
+    # A handle makes nothing in AWS, and CloudFormation waits for none.
     """Nothing, which comes after others: a hundred pieces that depend on a hundred would fill the template."""
     handle = cdk.CfnWaitConditionHandle(scope, construct_id)
     for resource in after:

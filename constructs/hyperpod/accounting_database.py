@@ -112,6 +112,7 @@ class SlurmAccounting(Construct):
             generate_secret_string=secretsmanager.CfnSecret.GenerateSecretStringProperty(
                 secret_string_template=f'{{"username": "{_USER}"}}',
                 generate_string_key="password",
+                # slurmdbd.conf has no quoting, so signs in a password would end it.
                 exclude_punctuation=True,
                 password_length=32,
             ),
@@ -151,6 +152,7 @@ class SlurmAccounting(Construct):
             engine="aurora-mysql",
             engine_version=settings.version,
             master_username=_USER,
+            # CloudFormation reads it when it deploys; the template holds only the reference.
             master_user_password=f"{{{{resolve:secretsmanager:{secret.ref}:SecretString:password}}}}",
             db_subnet_group_name=locations.ref,
             db_cluster_parameter_group_name=parameters.ref,
@@ -163,6 +165,7 @@ class SlurmAccounting(Construct):
             ),
             backup_retention_period=settings.backup_days,
             copy_tags_to_snapshot=True,
+            # While this is on nobody deletes the database by hand either.
             deletion_protection=protection == "retain",
             enable_cloudwatch_logs_exports=_LOGS,
         )

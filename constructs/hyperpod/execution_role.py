@@ -125,8 +125,10 @@ class ExecutionRole(Construct):
 
     def grant_volumes(self, key: kms.IKey) -> None:
         """Let HyperPod encrypt volumes of nodes with a key."""
+        # The key works through SageMaker alone: a process on a node that takes the role cannot use it.
         through = self._through("sagemaker")
         allow(self.role, ["kms:DescribeKey"], [key.key_arn], only_if=through)
+        # EBS uses a volume's key through a grant. This condition leaves out grants to anyone who is no AWS service.
         for_aws = through | {"Bool": {"kms:GrantIsForAWSResource": "true"}}
         allow(self.role, ["kms:CreateGrant"], [key.key_arn], only_if=for_aws)
 
@@ -146,6 +148,7 @@ class ExecutionRole(Construct):
         if needs.writes_results:
             self.grant_results(bucket, benchmark_prefix(cluster_name), key)
         for source in needs.script_sources:
+            # Groups may share a source: its bucket is imported once, and one statement serves them.
             construct_id = f"Scripts-{source.bucket}-{source.prefix}"
             if self.node.try_find_child(construct_id) is None:
                 own = s3.Bucket.from_bucket_name(self, construct_id, source.bucket)
@@ -172,6 +175,7 @@ class ExecutionRole(Construct):
         allow(self.role, ["logs:CreateLogGroup"], [group], because=reason)
         stream = ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"]
         allow(self.role, stream, [f"{group}:log-stream:*"], because=reason)
+        # Without resources, the namespace is all that keeps a node from writing the metrics of others.
         own_metrics = {"StringEquals": {"cloudwatch:namespace": "/aws/sagemaker/Clusters"}}
         allow(self.role, ["cloudwatch:PutMetricData"], ["*"], only_if=own_metrics, because=_NO_RESOURCES)
         allow(self.role, _SESSIONS, ["*"], because=_NO_RESOURCES)

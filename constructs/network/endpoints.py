@@ -79,5 +79,6 @@ class Endpoints(Construct):
                 subnet_ids=None if gateway else subnet_ids,
                 security_group_ids=None if gateway else [group_id],
                 private_dns_enabled=None if gateway else True,
+                # Endpoints have no name besides this tag.
                 tags=[cdk.CfnTag(key="Name", value=f"{path}/{name}")],
             )

@@ -66,6 +66,7 @@ class FlowLogs(Construct):
             resource_id=vpc_id,
             resource_type="VPC",
             traffic_type="ALL",
+            # The longest interval, as records are billed by volume.
             max_aggregation_interval=600,
             log_destination_type="cloud-watch-logs",
             log_group_name=group.ref,

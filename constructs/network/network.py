@@ -156,6 +156,7 @@ class EnvironmentNetwork(Construct):
         closed = settings.endpoints == "closed"
 
         self.node_security_group = (
+            # For a group of somebody's the CDK has to know whether to add outgoing rules.
             ec2.SecurityGroup.from_security_group_id(self, "Nodes", existing, allow_all_outbound=not closed)
             if existing is not None
             else self._node_security_group(closed, protection)
@@ -227,6 +228,7 @@ class EnvironmentNetwork(Construct):
             "Existing",
             vpc_id=adopted.id,
             vpc_cidr_block=adopted.cidr,
+            # Zone ids where the CDK wants names; see the docstring.
             availability_zones=list(subnets),
             private_subnet_ids=[subnet.nodes for subnet in subnets.values()],
         )
@@ -236,6 +238,7 @@ class EnvironmentNetwork(Construct):
             for zone, subnet in subnets.items()
             if subnet.control_plane is not None
         }
+        # Endpoints of an existing network are its owner's, and so is who may reach them.
         self.endpoint_security_group = None
 
     def _subnet(self, zone: str, role: str, subnet_id: str) -> ec2.ISubnet:
@@ -260,6 +263,7 @@ class EnvironmentNetwork(Construct):
         )
         group.apply_removal_policy(lasting)
         cdk.Tags.of(group).add("Name", self.node.path)
+        # As an imported group: a rule of the CDK's own class would be left out where all outbound traffic is allowed.
         endpoint = ec2.SecurityGroup.from_security_group_id(
             self, "Nodes", group.attr_group_id, allow_all_outbound=not closed
         )

@@ -65,6 +65,7 @@ class NodeSecurityGroup(Construct):
         self.rules: Traffic | None = None
         """The rules that were added; what runs over EFA waits for them."""
         if existing is not None:
+            # Metadata of the construct: two clusters may be given the same group.
             complete |= any(entry.type == _OPEN for entry in group.node.metadata)
         if not complete and not Traffic.opens_to_itself(group):
             group.node.add_metadata(_OPEN, self.node.path)
@@ -75,6 +76,7 @@ class NodeSecurityGroup(Construct):
                 target=group,
                 ports=[ALL],
                 description="EFA and all else among nodes",
+                # Rules on a group of somebody's go with the stack that added them.
                 removal_policy=None if existing else removal_policy(protection),
             )
 

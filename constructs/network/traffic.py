@@ -76,6 +76,7 @@ class Traffic(Construct):
 
         self.rules: list[cdk.CfnResource] = []
         """The rules. FSx looks at them when it creates a file system, so that has to wait for them."""
+        # Read once: each is a call into the CDK's process.
         source_id, target_id = source.security_group_id, target.security_group_id
         for opened in ports:
             egress = ec2.CfnSecurityGroupEgress(
@@ -105,6 +106,7 @@ class Traffic(Construct):
 
     @staticmethod
     def opens_to_itself(group: ec2.ISecurityGroup) -> bool:
+        # By reference: a group of another stack is another construct.
         """Whether a construct beside `group` opens everything within it already, as that of our networks does."""
         scope = group.node.scope
         return scope is not None and any(

@@ -50,7 +50,9 @@ class ZonedSubnet(Construct):
             "Subnet",
             vpc_id=vpc_id,
             cidr_block=str(block),
+            # By id and not by name: names of zones differ from account to account.
             availability_zone_id=zone,
+            # Nothing gets an address by accident; gateways have theirs by themselves.
             map_public_ip_on_launch=False,
             tags=[self.name, *([cdk.CfnTag(key=_LOAD_BALANCER_TAG[role], value="1")] if for_load_balancers else [])],
         )

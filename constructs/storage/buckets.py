@@ -44,8 +44,10 @@ class PrivateBucket(Construct):
             bucket_name=name,
             encryption=s3.BucketEncryption.KMS,
             encryption_key=key,
+            # One call of KMS for many objects instead of one for each.
             bucket_key_enabled=True,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            # Access by policies alone: objects of other accounts would else stay theirs.
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             enforce_ssl=True,
             minimum_tls_version=1.2,
@@ -55,6 +57,7 @@ class PrivateBucket(Construct):
                     id="remains",
                     abort_incomplete_multipart_upload_after=cdk.Duration.days(7),
                     noncurrent_version_expiration=cdk.Duration.days(30),
+                    # A marker whose versions are all gone only slows listings down.
                     expired_object_delete_marker=True,
                 )
             ],

@@ -75,6 +75,7 @@ class LustreAccess:
 
     def open_to(self, scope: Construct, clients: ec2.ISecurityGroup) -> None:
         """Open it to clients, by rules in `scope`. Those that it is open to already are left alone."""
+        # By reference: the same group as another object is another construct.
         if any(known is clients for known in self._clients):
             return
         self._clients.append(clients)
@@ -238,6 +239,7 @@ class LustreFileSystem(LustreAccess, Construct):
             file_system_type="LUSTRE",
             file_system_type_version=settings.version,
             storage_type="INTELLIGENT_TIERING" if tiering else "SSD",
+            # Intelligent tiering grows with the data, and a capacity is refused.
             storage_capacity=None if tiering else settings.capacity_gib,
             subnet_ids=[subnet.subnet_id],
             security_group_ids=[group.security_group_id],
@@ -263,6 +265,7 @@ class LustreFileSystem(LustreAccess, Construct):
 
         stack = cdk.Stack.of(self)
         self.file_system_id = adopted.id
+        # FSx makes the name of a file system from its id.
         self.dns_name = f"{adopted.id}.fsx.{stack.region}.{stack.url_suffix}"
         self.mount_name = adopted.mount_name
 
@@ -309,6 +312,7 @@ class ImportedLustre(LustreAccess, Construct):
 
 
 def _ports(settings: Lustre) -> list[Ports]:
+    # FSx demands all traffic for EFA, for which no ports exist.
     return [ALL] if settings.efa else [Ports.of("tcp", text) for text in limits().lustre.ports]
 
 
@@ -330,6 +334,7 @@ def _configuration(settings: Lustre) -> fsx.CfnFileSystem.LustreConfigurationPro
         backups = {
             "automatic_backup_retention_days": settings.backups.retention_days,
             "daily_automatic_backup_start_time": settings.backups.start,
+            # So that a backup is counted to the same environment on the bill.
             "copy_tags_to_backups": True,
         }
     performance: dict[str, Any] = {"per_unit_storage_throughput": settings.throughput}
@@ -371,6 +376,7 @@ def _associate(scope: Construct, file_system: fsx.CfnFileSystem, repository: Dat
     exported = [event.upper() for event in repository.export_events]
     kind(
         scope,
+        # By the folder: another order of repositories renames none.
         f"Repository{repository.path}",
         file_system_id=file_system.ref,
         file_system_path=repository.path,

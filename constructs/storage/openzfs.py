@@ -68,6 +68,7 @@ class OpenZfsHome(Construct):
         )
         Traffic(self, "FromClients", source=clients, target=group, ports=_PORTS, description="NFS from nodes")
         kind = fsx.CfnFileSystem
+        # The security group decides who gets this far.
         everyone = kind.ClientConfigurationsProperty(clients="*", options=_EXPORT_OPTIONS)
         resource = kind(
             self,
@@ -84,6 +85,7 @@ class OpenZfsHome(Construct):
                 automatic_backup_retention_days=settings.backup_days,
                 copy_tags_to_backups=True,
                 copy_tags_to_volumes=True,
+                # Otherwise FSx refuses to delete a file system that has volumes or snapshots.
                 options=["DELETE_CHILD_VOLUMES_AND_SNAPSHOTS"] if protection == "destroy" else None,
                 root_volume_configuration=kind.RootVolumeConfigurationProperty(
                     data_compression_type="LZ4",

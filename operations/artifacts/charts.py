@@ -41,6 +41,7 @@ from ..programs.helm import helm, images_of
 from .http import request
 
 _STAND_INS: Final = Path(__file__).parent / "stand_in_charts"
+# Far above any chart: a wrong address must not fill memory.
 _MAX_BYTES: Final = 300_000_000
 
 
@@ -125,6 +126,7 @@ def _unpack(chart: Chart, folder: Path) -> None:
     else:
         _extract(_download(chart.archive), chart, folder)
     metadata: dict[str, Any] = read_source(folder / "Chart.yaml", f"{chart.name}/Chart.yaml").data
+    # Projects disagree on whether a version begins with v, some between Chart.yaml and the release.
     if str(metadata.get("version")).removeprefix("v") != chart.version.removeprefix("v"):
         raise CommandError(
             f"{chart.name} has version {metadata.get('version')}, expected {chart.version}",
@@ -153,7 +155,9 @@ def _extract(archive: bytes, chart: Chart, folder: Path) -> None:
     inside = PurePosixPath(chart.folder)
     with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
         for member in opened:
+            # The first part is the folder that GitHub names by the commit, and Helm by the chart.
             path = PurePosixPath(*PurePosixPath(member.name).parts[1:])
+            # Archives come from elsewhere: a name with `..` must not write outside the folder, and links are left out.
             if member.isfile() and path.is_relative_to(inside) and ".." not in path.parts:
                 target = folder / path.relative_to(inside)
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -169,8 +173,10 @@ def _add_dependencies(folder: Path, metadata: dict[str, Any]) -> None:
     """The subcharts that Chart.yaml takes from other repositories, unpacked beside those that it brings."""
     for subchart in metadata.get("dependencies") or ():
         name, version, repository = subchart["name"], subchart["version"], subchart["repository"]
+        # Part of the same repository, so unpacked with the chart.
         if repository.startswith("file://"):
             continue
+        # Helm would load a packed copy that the repository brings, of whatever version, beside the one that is pulled.
         for packed in (folder / "charts").glob(f"{name}-*.tgz"):
             packed.unlink()
         source = (f"{repository}/{name}",) if repository.startswith("oci://") else (name, "--repo", repository)

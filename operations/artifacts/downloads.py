@@ -31,6 +31,7 @@ def download_wheel(requirement: str, platform: str, into: Path) -> None:
         CommandError: pip is missing or has no such wheel.
     """
     with tempfile.TemporaryDirectory(prefix="podwright-wheel-", dir=into.parent) as folder:
+        # The wheel alone, and never from source: building a source archive runs its code on this machine.
         command = ["download", "--no-deps", "--only-binary=:all:", "--platform", platform, "--dest", folder]
         result = subprocess.run(
             [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *command, requirement],

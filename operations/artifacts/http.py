@@ -21,6 +21,7 @@ RETRIES: Final = Retry(
     # Every method: what is sent here is the same after the second time.
     allowed_methods=None,
     status_forcelist=(429, 500, 502, 503, 504),
+    # So that the last answer with such a status is returned, with the server's own words.
     raise_on_status=False,
     # Of a server that asks for more; somebody is waiting.
     retry_after_max=60,
@@ -96,6 +97,7 @@ def save(opened: Callable[[Retry], BaseHTTPResponse], into: IO[bytes]) -> None:
             except HTTPError as last:
                 raise RequestFailed(f"it ended early: {broken}") from last
         retries.sleep()
+        # What came before the break is written again from the start.
         into.seek(0)
         into.truncate()
 

@@ -104,6 +104,7 @@ def components(files: ImageFiles) -> Iterator[ImageComponent]:
 
 def judged(result: list[ImageComponent], family: str) -> list[tuple[Level, str]]:
     """What does not fit, or is missing, on instances of `family` (such as p5en; empty for any)."""
+    # Reversed, so that of several the first that was met stays.
     versions = {item.component: item.version for item in reversed(result) if item.version}
     problems: list[tuple[Level, str]] = []
     if "nccl" not in versions:
@@ -152,6 +153,7 @@ def _wanted(path: PurePosixPath) -> bool:
 def _in_file(path: PurePosixPath, file: Path) -> Iterator[ImageComponent]:
     """The components that a file belongs to by its name, with the versions that it tells."""
     name = path.name
+    # mmap takes no empty file.
     if not file.stat().st_size:
         return
     for start, component, pattern in _TOLD:

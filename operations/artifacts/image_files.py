@@ -18,7 +18,9 @@ from ...config.catalog.images import Image
 from ...config.errors import CommandError
 from .registry import Registry
 
+# OCI Image Format: a file of that prefix takes away the file of a lower layer whose name follows.
 _WHITEOUT: Final = ".wh."
+# This one takes away the whole folder below.
 _OPAQUE: Final = ".wh..wh..opq"
 _ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
 
@@ -115,6 +117,7 @@ class _Layout:
         into.seek(0)
 
     def _path(self, digest: str) -> Path:
+        # The digest sha256:abc lies at blobs/sha256/abc.
         return self._folder / "blobs" / digest.replace(":", "/", 1)
 
 
@@ -136,15 +139,18 @@ def _layered(source: _Remote | _Layout, name: str, desired: Wanted, architecture
 def _chosen(source: _Remote | _Layout, name: str, architecture: str) -> dict[str, Any]:
     """The manifest of the image for one architecture."""
     manifest = source.top()
+    # An index may lead to indexes before it leads to a manifest.
     while "layers" not in manifest:
         entries = manifest.get("manifests", [])
         platforms = [entry.get("platform", {}).get("architecture") for entry in entries]
         fitting = [
             entry
             for entry, platform in zip(entries, platforms, strict=True)
+            # An entry without a platform is the only one of its kind.
             if platform in (None, _ARCHITECTURES[architecture])
         ]
         if not fitting:
+            # Attestations of buildx have the platform "unknown".
             existing = ", ".join(sorted({platform for platform in platforms if platform and platform != "unknown"}))
             raise CommandError(
                 f"{name} has no image for {architecture}, only for {existing or 'nothing'}", "choose --architecture"
@@ -163,17 +169,20 @@ def _read(packed: IO[bytes], layer: dict[str, Any], desired: Wanted, image_files
     location.mkdir()
     with tarfile.open(fileobj=packed, mode="r:*") as archive:
         for index, member in enumerate(archive):
+            # Members are named with and without ./ before them.
             path = PurePosixPath("/", PurePosixPath(member.name))
             if path.name == _OPAQUE:
                 image_files.remove(path.parent)
             elif path.name.startswith(_WHITEOUT):
                 image_files.remove(path.with_name(path.name.removeprefix(_WHITEOUT)))
+            # A link in the place of a file takes the file away, and the other way round.
             elif member.issym() and desired(path):
                 image_files.remove(path)
                 image_files.links[path] = member.linkname
             elif member.isfile() and desired(path):
                 image_files.remove(path)
                 content = archive.extractfile(member)
+                # By number, as names from an archive may lead outside of the folder.
                 target = location / str(index)
                 with target.open("wb") as file:
                     while content and (chunk := content.read(1 << 20)):

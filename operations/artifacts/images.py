@@ -20,10 +20,10 @@ from ...config.settings.environment import Environment
 from ...planning.helm.mirrors import mirror_of
 from ...planning.helm.own_images import own_images
 from ...planning.helm.wanted_charts import chart_archives, wanted_charts
-from ..aws.account import Account, account_of
+from ..arguments import account_for, add_environment, load
+from ..aws.account import Account
 from ..aws.calls import get, make
-from ..cdk.deployment import add_environment, load
-from ..output.console import write_json, write_line
+from ..output.console import write_answer, write_line
 from ..programs.helm import images_of
 from .charts import stand_ins
 from .registry import Registry, copy, digest_of
@@ -48,17 +48,17 @@ def run(args: argparse.Namespace) -> int:
     sandboxed = args.sandbox or environment.account == SANDBOX_ACCOUNT
     archives = stand_ins(environment) if sandboxed else chart_archives(args.project, environment)
     if args.action == "mirror":
-        account = account_of(environment, args.project, args.sandbox)
+        account = account_for(args, environment)
         return mirror(environment, args.project, archives, account)
     run_images = images(environment, archives, read_artifacts(args.project))
-    if args.json:
-        write_json({"environment": environment.name, "images": [image.to_json() for image in run_images]})
-    else:
-        for image in run_images:
-            write_line(f"{image.original}\n    {image.served}")
-        if sandboxed:
-            write_line(f"These are the sandbox's stand-ins for {', '.join(archives)}, not the real charts.")
-        write_line(f"EKS add-ons: chosen by EKS, from {eks_registry(environment.region) or 'its registry'}")
+    document = {"environment": environment.name, "images": [image.to_json() for image in run_images]}
+    stand_in = f"These are the sandbox's stand-ins for {', '.join(archives)}, not the real charts."
+    shown = [
+        *(f"{image.original}\n    {image.served}" for image in run_images),
+        *([stand_in] if sandboxed else []),
+        f"EKS add-ons: chosen by EKS, from {eks_registry(environment.region) or 'its registry'}",
+    ]
+    write_answer(args.json, document, shown)
     return 0
 
 

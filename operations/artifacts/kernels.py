@@ -84,6 +84,8 @@ def build(root: Path, architecture: Architecture, *, update: bool = False) -> Pa
             libraries=[folder / "libraries/nvidia/cu13/lib", folder / "libraries/nvidia/nccl/lib"],
             compiler=compiler,
         )
+        # The linker binds to the build machine's glibc; one that is newer than the nodes' shows only when a node starts
+        # it.
         too_new = newest_glibc(target / "bin")
         if too_new > _numbers(recipe()["glibc_maximum"]):
             raise CommandError(
@@ -97,6 +99,7 @@ def build(root: Path, architecture: Architecture, *, update: bool = False) -> Pa
         (target / "contents.json").write_text(_contents(target, desired, compiler), encoding="utf-8")
         part = folder / "packed"
         pack_programs(target, part)
+        # Moved into place at the end: whoever looks into the cache finds the whole archive or none.
         digest = digest_of(part)
         file = part.replace(cached_file(root, desired.name, digest))
     entry = LockedArchive(address=desired.address, sha256=digest, bytes=file.stat().st_size)
@@ -155,6 +158,8 @@ def pack_programs(folder: Path, into: Path) -> None:
     """Pack a folder so that the bytes depend on names and contents alone."""
     with (
         into.open("wb") as raw,
+        # No time and no name in gzip's header, no owner in tar's: the same programs are the same bytes wherever they
+        # are packed.
         gzip.GzipFile("", "wb", _COMPRESSION, raw, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as archive,
     ):

@@ -24,6 +24,7 @@ _ACCEPT: Final = {
     "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
 }
 _CHALLENGE: Final = re.compile(r'(\w+)="([^"]*)"')
+# The name that people write is no host that serves the API.
 _HOSTS: Final = {"docker.io": "registry-1.docker.io"}
 
 
@@ -41,6 +42,7 @@ class Registry:
         """A manifest or an index, by tag or digest, and its media type."""
         answer = self._open("GET", f"/v2/{repository}/manifests/{reference}", _ACCEPT)
         content, kind = answer.data, answer.headers["Content-Type"].partition(";")[0]
+        # A tag may lead anywhere, a digest to one content alone.
         if reference.startswith("sha256:") and _digest(content) != reference:
             raise CommandError(
                 f"{self.host}/{repository} serves another manifest than {reference}", "do not use this registry"
@@ -75,6 +77,7 @@ class Registry:
     def put_blob(self, repository: str, digest: str, content: IO[bytes], length: int) -> None:
         """Store a blob."""
         answer = self._open("POST", f"/v2/{repository}/blobs/uploads/", {"Content-Length": "0"}, b"")
+        # The Location may be relative, and may have a query of its own that has to stay.
         path = urllib.parse.urlsplit(urllib.parse.urljoin(self._address("/"), answer.headers["Location"]))
         query = "&".join(filter(None, (path.query, f"digest={urllib.parse.quote(digest)}")))
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(length)}
@@ -94,6 +97,7 @@ class Registry:
         stream: bool = False,
     ) -> BaseHTTPResponse:
         """The answer. "Unauthorized" is answered once, with an anonymous token."""
+        # Tokens are given for a repository, so they are kept by it.
         scope = path.partition("/v2/")[2].split("/manifests/")[0].split("/blobs/")[0]
 
         def ask() -> BaseHTTPResponse:
@@ -105,10 +109,12 @@ class Registry:
         try:
             return ask()
         except RequestFailed as refused:
+            # The registry names in its refusal where a token is had and for what.
             challenge = refused.answer.headers.get("WWW-Authenticate", "") if refused.answer else ""
             if refused.status != 401 or self.authorization or not challenge.startswith("Bearer"):
                 raise
             self._tokens[scope] = self._token(dict(_CHALLENGE.findall(challenge)))
+        # The first try has read the body to its end.
         if body is not None and not isinstance(body, bytes):
             body.seek(0)
         return ask()
@@ -116,6 +122,7 @@ class Registry:
     def _token(self, challenge: dict[str, str]) -> str:
         query = urllib.parse.urlencode({key: challenge[key] for key in ("service", "scope") if key in challenge})
         result = request("GET", f"{challenge['realm']}?{query}").json()
+        # Registries call the token by either name.
         return f"Bearer {result.get('token') or result['access_token']}"
 
 
@@ -134,11 +141,13 @@ def copy(image: Image, source: Registry, target: Registry, repository: str) -> s
 
 def _copy_parts(manifest: dict[str, Any], name: str, source: Registry, target: Registry, repository: str) -> None:
     for child in manifest.get("manifests", ()):
+        # Parts before the whole: a registry refuses a manifest whose parts it lacks.
         if not target.has(repository, "manifests", child["digest"]):
             content, kind = source.manifest(name, child["digest"])
             _copy_parts(json.loads(content), name, source, target, repository)
             target.put_manifest(repository, child["digest"], content, kind)
     for blob in (*filter(None, [manifest.get("config")]), *manifest.get("layers", ())):
+        # Images of one base share layers, and a second mirror run has most of them already.
         if not target.has(repository, "blobs", blob["digest"]):
             with tempfile.TemporaryFile() as file:
                 length = source.read_blob(name, blob["digest"], file)

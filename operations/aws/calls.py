@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 
 from .unseen import code_of, unseen
 
+# Names by which AWS calls what changes nothing. A new service that breaks with them is refused, not let through.
 _READS: Final = re.compile(r"(batch_get|describe|get|head|list|search|simulate)_[a-z_0-9]+")
 
 
@@ -59,6 +60,7 @@ def pages(
     for page in clients.client(service).get_paginator(operation).paginate(**arguments):
         for key in keys:
             results += page.get(key) or []
+        # Paging costs a request each; who looks for one thing stops at it.
         if until and until(results):
             break
     return results
@@ -100,6 +102,7 @@ class CallCount:
     def __init__(self, clients: Clients, service: str) -> None:
         self._counts: Counter[str] = Counter()
         self._counting = threading.Lock()
+        # Before it is sent, and so once for each retry.
         clients.client(service).meta.events.register(f"before-send.{service}", self._count)
 
     def clear(self) -> None:
@@ -115,6 +118,7 @@ class CallCount:
 
     def _count(self, event_name: str, **_: Any) -> None:
         with self._counting:
+            # The event is called `before-send.sagemaker.ListClusterNodes`.
             self._counts[event_name.rpartition(".")[2]] += 1
 
 
@@ -175,8 +179,10 @@ class Reader:
         from botocore.exceptions import BotoCoreError, ClientError
         from botocore.parsers import ResponseParserError
 
+        # Times and the like as text: the key only has to be the same for the same question.
         key = json.dumps([service, operation, part, arguments], sort_keys=True, default=str)
         with self._asking:
+            # One lock for each question: others go on meanwhile, and whoever asks the same waits for the first answer.
             turn = self._turns.setdefault(key, threading.Lock())
         with turn:
             if key not in self._answers:

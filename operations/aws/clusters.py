@@ -57,6 +57,7 @@ class Group:
             row.get("SoftwareUpdateStatus", ""),
             row.get("TargetStateCount", 0),
             scripts.get("SourceS3Uri", ""),
+            # In extended mode the image sets itself up first, and the script that follows has another name.
             scripts.get("OnCreate") or scripts.get("OnInitComplete", ""),
         )
 
@@ -182,6 +183,7 @@ def existing_cluster(clients: Clients, name: str) -> Cluster:
 
 def nodes(clients: Clients, name: str, group: str = "") -> list[Node]:
     """The nodes of a cluster, or of one of its groups. Raises CommandError when there is no such cluster."""
+    # boto3 takes a quarter of a second to load, and this module is imported by commands that need none of it.
     from botocore.exceptions import ClientError
 
     only: dict[str, Any] = {"InstanceGroupNameContains": group} if group else {}

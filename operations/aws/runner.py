@@ -11,6 +11,7 @@ from .calls import change, find, get
 from .deployed import physical_id
 
 _POLL_SECONDS = 5.0
+# A build that was stopped or ran out of time has not done what was asked for.
 _DONE = {"SUCCEEDED": 0, "FAILED": 1, "FAULT": 1, "STOPPED": 1, "TIMED_OUT": 1}
 
 
@@ -36,6 +37,7 @@ def run_in_vpc(account: Account, environment: Environment, command: str, write: 
                 return _outcome(build)
             time.sleep(_POLL_SECONDS)
     except KeyboardInterrupt:
+        # Else it would run on, unseen and paid for, until its own time is up.
         change(account, "codebuild", "stop_build", id=build["id"])
         raise
 
@@ -68,10 +70,12 @@ class _Logs:
             request = {
                 "logGroupName": location["groupName"],
                 "logStreamName": location["streamName"],
+                # From the beginning: without it the first page is the newest.
                 "startFromHead": True,
             }
             if self._next:
                 request["nextToken"] = self._next
+            # A stream is named before it exists.
             page = find(self._account, "logs", "get_log_events", ("ResourceNotFoundException",), **request)
             if page is None:
                 break

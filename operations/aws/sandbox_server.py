@@ -53,7 +53,9 @@ class Running:
             "AWS_SECRET_ACCESS_KEY": "sandbox",
             "AWS_REGION": region,
             "AWS_DEFAULT_REGION": region,
+            # Without it an SDK that finds no credentials asks the metadata service, and waits for it.
             "AWS_EC2_METADATA_DISABLED": "true",
+            # A profile of the user could name another endpoint or role.
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         }
@@ -109,6 +111,7 @@ def _started(root: Path, directory: Path, port: int | None, time_scale: float, k
 
 
 def stop(root: Path) -> bool:
+    # Only now: a record of a server that did not come up would make the next command wait for it.
     """Stop the server of a project; False if none was running. What it holds is kept.
 
     Only a process that is verified to be ours is ended.
@@ -118,6 +121,7 @@ def stop(root: Path) -> bool:
         return False
     os.kill(running.pid, signal.SIGTERM)
     deadline = time.monotonic() + _STOP_SECONDS
+    # Until the port is free as well, so that a start that follows gets the same one.
     while _is_ours(running) or _listens(running.port):
         if time.monotonic() > deadline:
             raise SandboxError(
@@ -159,6 +163,7 @@ def _listen(*ports: int) -> socket.socket:
     """A socket that listens on the loopback interface: on the first of the ports that is free (0: any)."""
     for port in ports:
         listener = socket.socket()
+        # A port of a server that has just ended is still in TIME_WAIT.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("127.0.0.1", port))

@@ -64,6 +64,7 @@ def one_command(account: Account, node: ClusterNode, command: str) -> list[str]:
 
 def hand_over(command: list[str]) -> NoReturn:
     """Become that command, which from here on has the terminal and its signals."""
+    # Not a child process: the plugin reads the terminal and has to get Ctrl-C itself.
     os.execv(command[0], command)
 
 
@@ -77,6 +78,7 @@ def _command(account: Account, request: Mapping[str, Any]) -> list[str]:
         )
     answer = change(account, "ssm", "start_session", **request)
     answer.pop("ResponseMetadata", None)
+    # The plugin's arguments by position; it reads the answer of StartSession and the request both.
     return [
         plugin,
         json.dumps(answer),

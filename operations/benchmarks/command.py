@@ -14,9 +14,9 @@ from ...config.catalog.names import benchmark_prefix, lifecycle_bucket_name
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...planning.node.benchmark_results import BenchmarkResults
-from ..aws.account import Account, account_of
+from ..arguments import open_target
+from ..aws.account import Account
 from ..aws.objects import list_objects, read_text
-from ..cdk.deployment import load
 from ..output.console import write_json, write_line
 from .picture import picture
 from .table import write_tables
@@ -38,8 +38,7 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError("name result files, or --cluster ENV", "podwright bench show --help", code=2)
     runs = [parsed(path.read_text(encoding="utf-8"), str(path)) for path in _existing(args.files)]
     if args.environment:
-        environment = load(args).environment
-        runs = published(environment, account_of(environment, args.project, args.sandbox))
+        runs = published(*open_target(args))
     if args.json:
         write_json([run.model_dump(mode="json") for run in runs])
     else:

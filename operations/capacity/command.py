@@ -26,8 +26,7 @@ from ...config.settings.plans import Instant
 from ...planning.purchase.offers import Request, over_limit
 from ...planning.purchase.run import Outcome, Result
 from ...planning.purchase.words import plan_name
-from ..aws.account import account_of
-from ..cdk.deployment import load
+from ..arguments import account_for, add_name, add_project, add_sandbox, load
 from ..cdk.progress import Progress
 from ..output.console import from_here, write_answer, write_findings, write_json, write_line, write_note
 from . import extend, reserve
@@ -95,14 +94,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         subparser = verbs.add_parser(name, help=help_text, description=description)
         subparser.formatter_class = argparse.RawDescriptionHelpFormatter
         add(subparser)
-        subparser.add_argument(
-            "--sandbox", action="store_true", help="use the sandbox, whatever account the file names"
-        )
+        add_sandbox(subparser)
         subparser.add_argument("--json", action="store_true", help="print the result as JSON")
         # The same as the whole command has, so that it may stand behind the verb.
-        subparser.add_argument(
-            "--project", metavar="DIR", type=Path, default=argparse.SUPPRESS, help="folder of the project"
-        )
+        add_project(subparser)
         subparser.set_defaults(verb=verb)
 
 
@@ -113,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _search_arguments(parser: argparse.ArgumentParser) -> None:
     """What is searched for: a plan of a file, or a request on the command line."""
-    parser.add_argument("environment", nargs="?", metavar="ENV", help="name in environments/, or path of a file")
+    add_name(parser, required=False)
     parser.add_argument("plan", nargs="?", metavar="PLAN", help="a plan of the file that is wanted")
     parser.add_argument("--type", metavar="TYPE", help="instance type, such as ml.p5en.48xlarge")
     parser.add_argument("--count", type=int, metavar="N", help="instances")
@@ -141,7 +136,7 @@ def _moment(text: str) -> datetime:
 
 
 def _show_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("environment", nargs="?", metavar="ENV", help="name in environments/, or path of a file")
+    add_name(parser, required=False)
     parser.add_argument("plan", nargs="?", metavar="PLAN", help="a plan of the file (default: all, and the account's)")
 
 
@@ -149,7 +144,7 @@ def _reserve_arguments(
     parser: argparse.ArgumentParser, default: str = "the cheapest that fits and is in one part"
 ) -> None:
     """The arguments that say which offer, and that nobody has to be asked."""
-    parser.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
+    add_name(parser)
     parser.add_argument("plan", metavar="PLAN", help="name of the plan under training_plans")
     parser.add_argument("--offering", metavar="ID", help=f"the offer to take (default: {default})")
     parser.add_argument("--yes", action="store_true", help="buy without asking; needs --max-upfront")
@@ -187,7 +182,7 @@ def _search(args: argparse.Namespace) -> int:
             region(name)
         except UnknownRegion as error:
             raise CommandError(str(error), "--region takes names such as us-west-2", 2) from None
-    account = account_of(environment, args.project, args.sandbox)
+    account = account_for(args, environment)
     write_note(f"{described(request)} → {account}")
     answers = _answers([Region(name, replace(account, region=name)) for name in names], request)
     if args.json:
@@ -221,7 +216,7 @@ def _show(args: argparse.Namespace) -> int:
     environment = load(args).environment
     if args.plan is not None:
         plan_of(environment, args.plan)
-    result = account_plans(environment, account_of(environment, args.project, args.sandbox), args.plan)
+    result = account_plans(environment, account_for(args, environment), args.plan)
     if args.json:
         write_json(result)
     else:
@@ -241,11 +236,11 @@ def _reserve(args: argparse.Namespace) -> int:
             2,
         )
     if plan.arn:
-        account = account_of(environment, args.project, args.sandbox)
+        account = account_for(args, environment)
         return _report(args, _file(args, environment), reserve.existing(account, args.plan, plan.arn))
     _check_consent(args)
     request = wanted(environment, args.plan) if args.nothing_was_bought else _request(args, loaded)
-    account = account_of(environment, args.project, args.sandbox)
+    account = account_for(args, environment)
     write_note(f"{described(request)} → {account}")
     buyer = Buyer.of(account, partial(Progress().say, args.plan))
     if args.nothing_was_bought:
@@ -317,7 +312,7 @@ def _extend(args: argparse.Namespace) -> int:
     choosing = args.days is None and args.offering is None and not args.nothing_was_bought
     if not choosing:
         _check_consent(args)
-    buyer = Buyer.of(account_of(environment, args.project, args.sandbox), partial(Progress().say, args.plan))
+    buyer = Buyer.of(account_for(args, environment), partial(Progress().say, args.plan))
     existing = extend.extendable(buyer, environment, args.plan, f"podwright capacity show {args.environment}")
     arn, file = existing.plan.arn, _file(args, environment)
     if file and not choosing and not args.nothing_was_bought:

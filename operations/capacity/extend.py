@@ -87,6 +87,7 @@ def extendable(buyer: Buyer, environment: Environment, name: str, show: str) -> 
 def extended_already(buyer: Buyer, existing: Extendable, name: str, settings: TrainingPlan) -> InAccount | None:
     """The plan where it ends later than the file says; None where it does not."""
     starts = (item["StartDate"] for item in extensions(buyer.account, existing.plan.arn))
+    # The file may not have the end of a plan that was bought elsewhere; then extensions show how long it was.
     known = settings.end or min(starts, default=existing.end)
     if existing.end - known < _ANOTHER_END:
         return None
@@ -125,7 +126,9 @@ def chosen(offers: Sequence[Extension], offering: str | None, days: int) -> Exte
         CommandError: what is named is not offered.
     """
     if not offering:
+        # Less than a day off, as plans end at a fixed time of day.
         fitting = [offer for offer in offers if abs(hours(offer.end - offer.start) - days * 24) < 24]
+        # An offer without a price comes last; it cannot be bought unseen.
         return min(fitting, key=lambda offer: (offer.fee is None, offer.fee or 0), default=None)
     result = next((offer for offer in offers if offer.id == offering), None)
     if result is None:
@@ -136,6 +139,7 @@ def chosen(offers: Sequence[Extension], offering: str | None, days: int) -> Exte
 
 def buy(buyer: Buyer, arn: str, offer: Extension, max_upfront: int | None) -> Outcome:
     """Buy an extension for what it was offered for, or `max_upfront` at most."""
+    # Rounded up: the limit is in whole dollars.
     price = (offer.fee, offer.currency, max_upfront or ceil(offer.fee or 0))
     return buyer.carry_out(extend(arn, offer.id, offer.start, *price, buyer=buyer.identity, run=new_run()))
 

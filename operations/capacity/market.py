@@ -80,6 +80,7 @@ def _ask(region: Region, request: Request, now: datetime) -> Answer:
     problem = ""
     if all(each.differs for each in values):
         further, problem = _further(region, request, zones, now)
+        # An offer comes back for several requests, and is the same by its id.
         values = list({each.offer.id: each for each in (*further, *values)}.values())
     if fitting := [each for each in values if not each.differs]:
         return Answer(region.name, tuple(sorted(fitting, key=_price)), everything=tuple(values), problem=problem)
@@ -128,12 +129,14 @@ def beside(request: Request, now: datetime) -> Iterator[Request]:
                 yield replace(request, ultraserver_count=count)
     else:
         own = request.count or 0
+        # SageMaker sells certain counts only.
         fewer = [count for count in bounds.instance_counts if count < own]
         more = [count for count in bounds.instance_counts if count > own]
         for count in (*fewer[-2:], *more[:1]):
             yield replace(request, count=count)
     first, last = bounds.days
     days = (request.hours or 0) // 24
+    # Half as long, and a week less or more.
     for other in sorted({days // 2, days - 7, days + 7} - {days}):
         if first <= other <= last:
             yield replace(request, hours=other * 24)

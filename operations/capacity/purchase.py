@@ -45,6 +45,7 @@ class Buyer:
     @classmethod
     def of(cls, account: Account, tell: Callable[[str], object]) -> "Buyer":
         """The buyer that the account's credentials are."""
+        # Whoever buys is in the record for good; an access key alone would not say who.
         return cls(account, get(account, "sts", "get_caller_identity")["Arn"], account.purchase_clients(), tell)
 
     def carry_out(self, steps: Steps[Any]) -> Any:
@@ -101,9 +102,11 @@ def earlier(buyer: Buyer, key: str, request: Any = None) -> Outcome | None:
     It reads, and waits for another buyer who is at it, but never buys.
     """
 
+    # A draft is asked for only where nothing keeps one from buying, which is what is to be known.
     def draft() -> Steps[Record]:
         raise NothingLeft
 
+    # No record, so nothing was begun, and no table has to be made.
     if buyer.carry_out(read(key)) is None:
         return None
     try:
@@ -130,6 +133,7 @@ def settled(buyer: Buyer, arn: str, done: Callable[[Plan], bool]) -> Plan | None
             plan = Plan.of(shape, zones) if shape else None
             if plan and done(plan):
                 break
+            # Once; each further look would repeat it.
             if not attempt:
                 yield Tell("waiting for the payment")
         return plan
@@ -139,6 +143,7 @@ def settled(buyer: Buyer, arn: str, done: Callable[[Plan], bool]) -> Plan | None
 
 def values_of(arn: str, parts: Sequence[Part], plan: Plan | None) -> Values:
     """What the file shall say of a plan. `parts` are those of the offer, and stand where the plan has none yet."""
+    # The plan's own parts are surer than the offer's, once SageMaker shows them.
     if plan and plan.parts and all(part.start and part.end for part in plan.parts):
         parts = plan.parts
     ordered = sorted(parts, key=lambda part: (part.start is None, part.start))
@@ -148,6 +153,7 @@ def values_of(arn: str, parts: Sequence[Part], plan: Plan | None) -> Values:
     values: dict[str, Any] = {"arn": arn}
     if known:
         values |= {"zone": known[0][0].zone, "start": known[0][1], "end": max(end for _, _, end in known)}
+    # A plan of one window needs no list of them.
     if len(known) > 1:
         values["windows"] = [
             {"start": start, "end": end, "count": part.count, "zone": part.zone} for part, start, end in known
@@ -177,6 +183,7 @@ def save(project: Project, environment: str, file: Path | None, plan: str, state
     if file is None:
         return Saved(None)
     written = holder(resolved(read_source(file), file), file, ("training_plans", plan))
+    # By the file itself: several environments may name it by different paths.
     real, shared, problems = written.resolve(), list[str](), list[Finding]()
     for name in project.names:
         try:

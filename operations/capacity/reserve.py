@@ -34,6 +34,7 @@ def obstacles(loaded: LoadedEnvironment, plan: str) -> list[Finding]:
     return [
         finding
         for finding in errors(findings(loaded.environment, loaded.source))
+        # The rule is what this command is there to satisfy.
         if f"{finding.path}.".startswith(f"training_plans.{plan}.") and finding.id != _NOT_BOUGHT
     ]
 
@@ -54,6 +55,8 @@ def chosen(answer: Answer, offering: str | None, search: str) -> RegionOffer | N
         CommandError: what is named is not offered; it names `search`, the command that lists what is.
     """
     if not offering:
+        # SageMaker's price is that of all parts together, and between parts there is nothing; only a person may want
+        # that.
         return next((each for each in answer.fitting if len(each.offer.parts) == 1), None)
     result = next((each for each in answer.everything if each.offer.id == offering), None)
     if result is None:
@@ -124,6 +127,7 @@ def bought(buyer: Buyer, name: str, outcome: Outcome, offer: RegionOffer | None,
     """
     # Another buyer may have been first, and have taken another offer.
     parts = offer.offer.parts if offer and offer.offer.id == outcome.record.offering else ()
+    # At once: should the wait below be cut off, the file knows the plan.
     write_back(file, name, values_of(outcome.arn, parts, outcome.plan))
     plan = settled(buyer, outcome.arn, lambda plan: plan.status != "Pending") or outcome.plan
     if plan and plan.status == "Failed":
@@ -132,5 +136,6 @@ def bought(buyer: Buyer, name: str, outcome: Outcome, offer: RegionOffer | None,
             f"take `arn` out of {name} and run this again: it buys the next generation, under a new name",
         )
     text = f"{name} is bought{f' and {plan.status}' if plan else ''}: {outcome.arn}"
+    # The record keeps a decimal as text, and JSON knows no decimals.
     price = float(Decimal(outcome.record.price))
     return InAccount("bought", text, values_of(outcome.arn, parts, plan), outcome.paid, price)

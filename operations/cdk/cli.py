@@ -14,6 +14,7 @@ from .progress import Progress
 
 App = Literal["synthesize", "written", "none"]
 
+# -I: no module beside the project is taken for one of the library.
 _CLI: Final = (sys.executable, "-I", "-m", "podwright.operations.programs.node")
 # As `podwright init` writes it.
 _WITHOUT_CDK_JSON: Final = (
@@ -47,6 +48,7 @@ class Cdk:
     def run(self, *arguments: str) -> int:
         """Synthesize and run with the terminal's own input and output. Returns the exit code."""
         forget_the_dead(self.assembly)
+        # The exit code alone: what the CLI says goes to the terminal.
         return subprocess.run(
             [*_CLI, *arguments, *self._synthesis()], cwd=self.project, env=self._variables()
         ).returncode
@@ -62,12 +64,14 @@ class Cdk:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         source = {"synthesize": self._synthesis(), "written": ["--app", str(self.assembly)], "none": []}[app]
         with (
+            # Unbuffered, so that the log is complete when the process is killed.
             self.log.open("ab", buffering=0) as log,
             subprocess.Popen(
                 [*_CLI, *arguments, *source],
                 # Where there is no cdk.json, the CLI looks for no app.
                 cwd=self.log.parent if app == "none" else self.project,
                 env=self._variables(),
+                # A question on a terminal would wait behind the moving line, where nobody sees it.
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -86,6 +90,7 @@ class Cdk:
             except KeyboardInterrupt:
                 try:
                     process.wait(_STOPPING_SECONDS)
+                # The CLI has got the same Ctrl-C and stops by itself; a while later it is asked to.
                 except subprocess.TimeoutExpired:
                     process.terminate()
                 raise
@@ -116,6 +121,7 @@ def forget_the_dead(assembly: Path) -> None:
         # `read.PID.NUMBER.lock`, or `synth.lock` with the process id in it.
         pid = lock.name.split(".")[1] if lock.name.startswith("read.") else lock.read_text().strip()
         status = Path("/proc", pid, "stat")
+        # State Z in /proc: it has ended, and nobody has asked how. The name before it may hold brackets of its own.
         if pid.isdigit() and status.exists() and status.read_text().rpartition(") ")[2].startswith("Z"):
             lock.unlink()
 
@@ -133,12 +139,14 @@ def _lines(stream: IO[bytes], log: IO[bytes]) -> Iterator[str | None]:
         selector.register(stream, selectors.EVENT_READ)
         while True:
             if selector.select(timeout=1):
+                # read1 returns what is there; read would wait for a whole block.
                 chunk = stream.read1(65536)  # pyrefly: ignore[missing-attribute]
                 if not chunk:
                     break
                 log.write(chunk)
                 *lines, pending = (pending + chunk).split(b"\n")
                 yield from (line.decode(errors="replace") for line in lines)
+            # A tick, so that time passes on the line while the CLI says nothing.
             yield None
     if pending:
         yield pending.decode(errors="replace")

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from ...config.errors import CommandError
-from ...config.loading.artifacts import LOCK, newer_writer
 from ...config.loading.load import LoadedEnvironment
 from ...config.loading.project import Project
-from ..aws.account import Account, account_of
+from ..arguments import account_for
+from ..aws.account import Account
 from ..aws.calls import find
 from ..aws.stacks import Stack, stacks
-from ..output.console import from_here, write_note
+from ..output.console import from_here
+from .app import environment_context
 from .cli import Cdk
 from .events import Event, StackEvents
 from .progress import Progress
@@ -37,37 +38,11 @@ _POLL_SECONDS: Final = 5.0
 _QUALIFIER: Final = "hnb659fds"
 
 
-def add_environment(parser: argparse.ArgumentParser) -> None:
-    """The arguments that say which environment is meant, and where it is."""
-    parser.add_argument("environment", nargs="?", metavar="ENV", help="name in environments/, or path of a file")
-    parser.add_argument("--sandbox", action="store_true", help="use the sandbox, whatever account the file names")
-
-
-def load(args: argparse.Namespace) -> LoadedEnvironment:
-    """The environment that the arguments mean; without one the project's only environment, or its `sandbox`."""
-    project = Project.at(args.project)
-    if newer := newer_writer(args.project):
-        # A lock that an older podwright writes again loses what only the newer one knows.
-        line = (
-            f"podwright: {LOCK} was written by podwright {newer[0]}, and this is {newer[1]}: upgrade before you deploy"
-        )
-        write_note(line)
-    if args.environment is None:
-        known = project.names
-        if len(known) != 1 and "sandbox" not in known:
-            raise CommandError(
-                "which environment?", f"known: {', '.join(known) or 'none; `podwright init DIR` makes one'}", 2
-            )
-        args.environment = known[0] if len(known) == 1 else "sandbox"
-    return project.load(args.environment)
-
-
 def cdk_for(args: argparse.Namespace, loaded: LoadedEnvironment) -> Cdk:
     """The CDK CLI for the environment that the arguments mean, once its account is open."""
     name = loaded.environment.name
-    account = account_of(loaded.environment, args.project, args.sandbox)
-    known = args.environment in Project.at(args.project).names
-    context = {"environment": args.environment if known else str(Path(args.environment).resolve())}
+    account = account_for(args, loaded.environment)
+    context = environment_context(args.project, args.environment)
     if account.endpoint:
         # AWS's chart archive is the user's to fetch; the sandbox takes one that stands in for it.
         context |= {"chart": "stand-in"}

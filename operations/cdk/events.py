@@ -39,6 +39,7 @@ class Event:
     @property
     def failed(self) -> bool:
         """Whether this event is a cause, and not one of the resources that CloudFormation gave up because of it."""
+        # When one resource fails, CloudFormation gives up the others with the reason "Resource creation cancelled".
         return self.status.endswith("_FAILED") and self.of_resource and "cancelled" not in self.reason
 
     @property
@@ -62,6 +63,7 @@ class _Known:
 
 def _outermost(stack: str, names: Sequence[str]) -> str:
     """The first of the sorted `names` that holds a stack: names of nested stacks begin with those of their holders."""
+    # With a hyphen, so that `prod-eks` holds `prod-eks-Nested` and not `prod-eksplore`.
     return next(name for name in names if f"{stack}-".startswith(f"{name}-"))
 
 
@@ -93,6 +95,7 @@ class StackEvents:
         for id, stack in (former | listed).items():
             before = former.get(id)
             stack.newest = before.newest if before else ""
+            # A stack at rest whose state has not changed has no new events, and each look at events is a request.
             quiet = before is not None and before.state == stack.state and not stack.state[0].endswith("_IN_PROGRESS")
             if id not in listed or not quiet:
                 events += self._since(id, stack)
@@ -111,6 +114,7 @@ class StackEvents:
     def _since(self, id: str, stack: _Known) -> list[Event]:
         """The events of a stack that were not handed out, at most those of the operation at work."""
         results: list[StackEvent] = []
+        # The newest come first, so it ends at the first that is known.
         for event in stack_events(self._account, id):
             if event.id == stack.newest:
                 break

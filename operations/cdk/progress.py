@@ -63,6 +63,7 @@ class Progress:
 
     def begin(self) -> None:
         """The CLI is about to start: what happens from here on counts."""
+        # The first read only marks where the events stand now.
         self._poll()
 
     def line(self, text: str) -> None:
@@ -85,6 +86,7 @@ class Progress:
             self._poll()
         if self._stream.isatty():
             self._clear()
+            # A line that wraps could not be taken away again.
             self._stream.write(f"  {self._at_work()}"[:110])
             self._stream.flush()
         elif self._clock() - self._spoken >= _SILENCE:
@@ -93,6 +95,7 @@ class Progress:
     def end(self) -> None:
         """The CLI has ended: take in what happened since the last read."""
         self._poll()
+        # The next run of the CLI may be about other stacks.
         self._events = None
 
     def close(self) -> None:
@@ -128,8 +131,10 @@ class Progress:
         elif event.of_resource:
             stack.working_on.pop(resource, None)
             stack.finished.add(resource)
+        # A stack's own last event; events of nested stacks carry their own name.
         elif event.logical_id == event.outermost and event.status.endswith(("_COMPLETE", "_FAILED")):
             self._done(event)
+        # A resource that fails twice has its cause in the first event.
         if event.failed and not any((other.stack, other.logical_id) == resource for other in self.failures):
             self.failures.append(event)
         if event.turned_back:

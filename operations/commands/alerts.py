@@ -16,13 +16,14 @@ from ...planning.monitoring.alerts import Watched, alert_groups, threshold, unme
 from ...planning.monitoring.alerts.alert import Alert
 from ...planning.monitoring.alerts.manager import as_yaml, definition
 from ...planning.monitoring.recordings import recording_groups
+from ..arguments import add_name
 from ..output.columns import columns
 from ..output.console import stop_on_errors, write_answer, write_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright alerts`."""
-    parser.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
+    add_name(parser)
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--rules", action="store_true", help="print rules of Prometheus as YAML")
     shown.add_argument("--manager", action="store_true", help="print the alert manager's definition as YAML")

@@ -8,13 +8,14 @@ import argparse
 
 from ...config.loading.project import Project
 from ...planning.cost.costs import costs
+from ..arguments import add_name
 from ..environments.costs import lines, report, today
 from ..output.console import stop_on_errors, write_answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright cost`."""
-    parser.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
+    add_name(parser)
     parser.add_argument("--json", action="store_true", help="print items and sums as JSON")
 
 

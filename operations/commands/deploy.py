@@ -17,18 +17,10 @@ from ...config.loading.load import LoadedEnvironment
 from ...config.settings.environment import Environment
 from ...planning.delivery.missing_artifacts import missing_artifacts
 from ...planning.rules import findings
+from ..arguments import add_environment, load
 from ..aws.account import is_sandboxed
 from ..cdk.cli import Cdk
-from ..cdk.deployment import (
-    add_environment,
-    bootstrap,
-    cdk_for,
-    deployed_stacks,
-    failure,
-    load,
-    wait_for_earlier_run,
-    watch,
-)
+from ..cdk.deployment import bootstrap, cdk_for, deployed_stacks, failure, wait_for_earlier_run, watch
 from ..cdk.progress import Progress
 from ..effects.approval import stop_unapproved
 from ..effects.document import change_set

@@ -11,7 +11,7 @@ import sys
 from ...config.errors import CommandError
 from ...config.findings import listed
 from ...planning.rules.pages import UnknownFinding, explain, level, titles
-from ..output.console import write_json, write_line
+from ..output.console import write_answer, write_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,10 +26,8 @@ def run(args: argparse.Namespace) -> int:
     """Print a page, or the list."""
     if args.id is None:
         results = [{"id": id, "level": str(level(id)), "title": title} for id, title in titles().items()]
-        if args.json:
-            write_json({"findings": results})
-        else:
-            write_line("\n".join(f"{item['id']}  {item['level']:<8} {item['title']}" for item in results))
+        rows = (f"{item['id']}  {item['level']:<8} {item['title']}" for item in results)
+        write_answer(args.json, {"findings": results}, rows)
         return 0
     try:
         page = _alert(args.id) or explain(args.id)

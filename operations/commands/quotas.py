@@ -9,13 +9,14 @@ import argparse
 from ...config.catalog.instance_types import environment_types
 from ...config.loading.project import Project
 from ...planning.quota.policy import environment_policy
+from ..arguments import add_name
 from ..environments.quotas import lines, report
 from ..output.console import stop_on_errors, write_answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright quotas`."""
-    parser.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
+    add_name(parser)
     parser.add_argument("--json", action="store_true", help="print the same as JSON")
 
 

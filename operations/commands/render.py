@@ -24,8 +24,7 @@ from ...config.settings.environment import Environment
 from ...planning.helm.mirrors import mirror_of
 from ...planning.helm.wanted_charts import wanted_charts
 from ...planning.kubernetes.deployed_values import known_values
-from ..aws.account import account_of
-from ..cdk.deployment import add_environment, load
+from ..arguments import account_for, add_environment, load
 from ..kubernetes.filled import file_values, filled, stack_values
 from ..kubernetes.manifest_files import write_files
 from ..kubernetes.rendered import placed
@@ -59,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     objects, missing = filled(environment, specified, mirror)
     if missing and not args.values:
         try:
-            account = account_of(environment, args.project, args.sandbox)
+            account = account_for(args, environment)
         except CommandError as stop:
             raise CommandError(
                 f"{', '.join(missing)} of {environment.name} are in its stacks, and {stop}",

@@ -3,7 +3,7 @@
 import argparse
 
 from ...config.errors import CommandError
-from ..cdk.deployment import load
+from ..arguments import load
 from ..kubernetes.job_manifests import job_manifests, recipes, yaml_text
 from ..kubernetes.manifest_files import write_files
 from ..output.console import write_line

@@ -10,10 +10,10 @@ import argparse
 import subprocess
 import sys
 from dataclasses import asdict
-from pathlib import Path
 
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ...config.errors import CommandError
+from ..arguments import add_project
 from ..aws.account import require_sandbox
 from ..aws.sandbox_server import Running, SandboxError, reset, start, status, stop
 from ..output.console import write_json, write_line
@@ -63,9 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kubernetes.set_defaults(verb=_kubernetes)
     for verb in verbs.choices.values():
         # The same as the whole command has, so that it may stand behind the verb.
-        verb.add_argument(
-            "--project", metavar="DIR", type=Path, default=argparse.SUPPRESS, help="folder of the project"
-        )
+        add_project(verb)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -19,6 +19,7 @@ from ...config.settings.environment import Environment
 from ...planning.network.cidrs import usable
 from ...planning.rules.network.addresses import demand
 from ...planning.rules.network.network import planned
+from ..arguments import add_name
 from ..output.console import write_json, write_line
 
 _COMMENTS = 60  # column of the marks
@@ -28,7 +29,7 @@ _SECTIONS = {"hyperpod": "task_governance", "kueue": "kueue", "kai": "kai", "yun
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright show`."""
-    parser.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
+    add_name(parser)
     parser.add_argument("--origins", action="store_true", help="say of each value in which file and line it stands")
     parser.add_argument("--json", action="store_true", help="print all settings, absent ones too, as JSON")
 

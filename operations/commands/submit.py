@@ -17,9 +17,9 @@ from ...config.loading.load import LoadedEnvironment
 from ...config.loading.project import Project
 from ...config.settings.environment import Environment
 from ...planning.quota.links import links, worker_of
-from ..aws.account import Account, account_of
+from ..arguments import account_for, add_name, add_sandbox, load
+from ..aws.account import Account
 from ..aws.runner import run_in_vpc
-from ..cdk.deployment import load
 from ..kubernetes.job_manifests import Manifest, job_manifests, rejection
 from ..kubernetes.kubectl import Refused, way
 from ..output.console import write_findings, write_line
@@ -30,13 +30,13 @@ _RUNNER_CHARACTERS: Final = 5000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright submit`."""
-    parser.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
+    add_name(parser)
     parser.add_argument("job", metavar="JOB", help="a key of its `jobs`")
     parser.add_argument(
         "--manager", metavar="ENV", help="hand it to this manager of MultiKueue, which finds it a worker"
     )
     parser.add_argument("--dry-run", action="store_true", help="let the cluster check it, and run nothing")
-    parser.add_argument("--sandbox", action="store_true", help="use the sandbox, whatever account the file names")
+    add_sandbox(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
             2,
         )
     target = _manager(args, environment) if args.manager else environment
-    account = account_of(target, args.project, args.sandbox)
+    account = account_for(args, target)
     options = ["--dry-run=server"] if args.dry_run else []
     kubectl = way(args.project, target, account)
     if kubectl is None:

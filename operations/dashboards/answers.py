@@ -47,6 +47,7 @@ class Span:
     @property
     def step(self) -> float:
         """Seconds between two points of a line."""
+        # Recordings are made every minute; finer steps would repeat them.
         return max(60.0, self.hours * 3600 / POINTS)
 
 
@@ -54,6 +55,7 @@ def ask(server: Prometheus, panel: Panel, choices: Sequence[Choice], span: Span)
     """All series of a panel, with everything chosen that can be. Raises QueryError."""
     answers = list[Series]()
     for legend, query in panel.queries.items():
+        # "All" is how Grafana asks when nothing is chosen.
         text = filled(query, tuple(choices), f"{span.hours * 60:.0f}m")
         if panel.kind in _OVER_TIME:
             results = [(item["metric"], item["values"]) for item in server.range(text, span.start, span.end, span.step)]

@@ -17,8 +17,7 @@ from ...config.settings.observability import Observability
 from ...planning.monitoring.collected import collected
 from ...planning.monitoring.dashboards import dashboards
 from ...planning.monitoring.dashboards.panel import Dashboard, uid
-from ..aws.account import account_of
-from ..cdk.deployment import add_environment, load
+from ..arguments import account_for, add_environment, load
 from ..output.console import write_line
 from ..programs.prometheus import Prometheus, QueryError
 from . import sources
@@ -100,7 +99,7 @@ def _server(
     """Whom to ask, and what to tell the reader about it."""
     timestamp = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(end))
     if args.live:
-        account = account_of(environment, args.project, args.sandbox)
+        account = account_for(args, environment)
         where = "Simulated by the sandbox, which has podwright's own metrics only" if account.endpoint else "Measured"
         yield sources.workspace(environment, settings, account), f"{where}, {args.hours:g} hours until {timestamp}."
     elif args.prometheus:

@@ -117,6 +117,7 @@ def _layout(panel: Panel, series: Sequence[Series], span: Span) -> dict[str, Any
 
 
 def _time_axis(span: Span) -> dict[str, Any]:
+    # Up to a day and a half the hour tells more than the date.
     form = "%H:%M" if span.hours <= 36 else "%d %b"
     return {"tickformat": form, "range": [_moment(span.start), _moment(span.end)]}
 
@@ -136,10 +137,12 @@ def _lines(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: Sp
                 mode="lines",
                 line={"width": 1.6},
                 hovertemplate="%{y:.4~g} " + suffix,
+                # Four digits: measured values are no more exact.
                 **more,
             )
         )
     drawn.update_yaxes(ticksuffix=f" {suffix}" if suffix else "", rangemode="tozero")
+    # A little more than the most, so that a line at the top is seen.
     if panel.most is not None:
         drawn.update_yaxes(range=[0, panel.most * factor * 1.02])
     for step in filter(None, panel.steps):
@@ -168,6 +171,7 @@ def _bars(go: Any, drawn: Any, panel: Panel, series: Sequence[Series]) -> None:
         )
     )
     drawn.update_xaxes(ticksuffix=f" {suffix}" if suffix else "", rangemode="tozero")
+    # Room for four bars at least: a single one would fill the panel.
     drawn.update_yaxes(gridcolor="rgba(0,0,0,0)", range=[len(ordered) - max(len(ordered), 4) - 0.5, len(ordered) - 0.5])
     if panel.most is not None:
         drawn.update_xaxes(range=[0, panel.most * factor])
@@ -187,6 +191,7 @@ def _states(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: S
     count = len(values)
     scale_of_colours = [
         [edge, COLOURS[panel.steps[value]]]
+        # Each colour at both its edges: plotly would otherwise blend neighbours.
         for position, value in enumerate(values)
         for edge in (position / count, (position + 1) / count)
     ]
@@ -196,6 +201,7 @@ def _states(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: S
             y=[one.name for one in series],
             z=[_cells(one, moments, index, None) for one in series],
             text=[_cells(one, moments, panel.words, "") for one in series],
+            # Half a step beyond, so that each whole number is in the middle of its colour.
             zmin=-0.5,
             zmax=count - 0.5,
             colorscale=scale_of_colours,

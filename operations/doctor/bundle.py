@@ -140,6 +140,7 @@ class Bundle:
         except ValueError as error:
             raise CommandError(f"{INDEX} is not JSON: {error}", _NEWER, 2) from None
         if index.taken.tzinfo is None:
+            # A person who edits an index may leave the zone out; all times of a bundle are UTC.
             index = index.model_copy(update={"taken": index.taken.replace(tzinfo=UTC)})
         return cls(index, files)
 
@@ -175,6 +176,7 @@ class Bundle:
         if path.name.endswith((".tar.gz", ".tgz")):
             _write_archive(path, self.files)
             return
+        # Names, addresses and logs are in it, even without secrets.
         path.mkdir(mode=0o700, parents=True)
         for name, text in self.files.items():
             file = path / name
@@ -191,6 +193,7 @@ class Bundle:
         return self.index.unseen | self._answers.damaged | self._cut_logs
 
     def items(self, source: str, key: str) -> list[dict[str, Any]]:
+        # Services answer with null, and people cut bundles by hand: whatever is no list of objects counts as none.
         """The objects in the list under `key` of a source's answer; none where the bundle has no such answer."""
         answer = self.json(source)
         result = answer.get(key) if isinstance(answer, dict) else None
@@ -270,11 +273,13 @@ def moment(value: Any) -> datetime | None:
 
 def _line(number: int, text: str) -> LogLine:
     first, _, rest = text.partition(" ")
+    # Every line of CloudWatch begins with its time; a quick look saves parsing what cannot be one.
     time = moment(first) if first[:2] == "20" else None
     return LogLine(number, time, rest if time else text)
 
 
 def _text(data: bytes) -> str:
+    # A log may hold bytes of anything, and one bad byte must not hide the rest.
     return data.decode("utf-8", errors="replace")
 
 
@@ -286,6 +291,7 @@ def _unpacked(archive: tarfile.TarFile, path: Path) -> dict[str, str]:
         if not member.isfile():
             continue
         size += member.size
+        # Counted as announced, before anything is read: a small archive may unpack to more than the memory.
         if size > _MOST_BYTES:
             raise CommandError(
                 f"{path} unpacks to more than {_MOST_BYTES // 1024**2} MiB", "unpack it and name the folder", 2
@@ -293,6 +299,7 @@ def _unpacked(archive: tarfile.TarFile, path: Path) -> dict[str, str]:
         content = archive.extractfile(member)
         if content:
             results[PurePosixPath(member.name).as_posix()] = _text(content.read())
+    # The shortest path, should a bundle lie in a bundle.
     index = min((name for name in results if PurePosixPath(name).name == INDEX), key=len, default=INDEX)
     prefix = index.removesuffix(INDEX)
     return {name.removeprefix(prefix): text for name, text in results.items() if name.startswith(prefix)}
@@ -301,6 +308,7 @@ def _unpacked(archive: tarfile.TarFile, path: Path) -> dict[str, str]:
 def _write_archive(path: Path, files: Mapping[str, str]) -> None:
     folder = path.name.removesuffix(".gz").removesuffix(".tgz").removesuffix(".tar")
     path.parent.mkdir(parents=True, exist_ok=True)
+    # Before anything is in it, so that at no moment others may read it.
     path.touch(mode=0o600)
     with tarfile.open(path, "w:gz") as archive:
         for name, text in sorted(files.items()):

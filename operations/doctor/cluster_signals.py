@@ -29,6 +29,7 @@ def cluster_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
     cluster = bundle.json("cluster") or {}
     source_file = SOURCES["cluster"].file
     short = any(group.short for group in scene.groups.values())
+    # HyperPod keeps the message of an old failure after the cluster is well again.
     if scene.failed or (cluster.get("FailureMessage") and (short or scene.status not in ("", "InService"))):
         text = cluster.get("FailureMessage") or f"the cluster is {scene.status}"
         yield Signal("message", text, CLUSTER, f"{source_file} FailureMessage", symptom=True)
@@ -37,6 +38,7 @@ def cluster_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
         text = scaling.get("FailureMessage") or "automatic scaling has failed"
         yield Signal("message", text, "automatic scaling", f"{source_file} AutoScaling", symptom=True)
     for group in scene.groups.values():
+        # A group that fills up is short, and that is no trouble.
         if group.short and not group.waits:
             text = f"group {group.name} has {group.current} of {group.target} instances"
             yield _of_group(Signal("state", text, group.subject, f"{source_file} {group.name}", symptom=True))
@@ -44,6 +46,7 @@ def cluster_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
             text = f"group {group.name} is {group.status}"
             yield _of_group(Signal("state", text, group.subject, f"{source_file} {group.name}", symptom=True))
     for item in cluster.get("InstanceGroups", ()):
+        # A rollback that is complete leaves all nodes with the old image, and nobody is told.
         if item.get("SoftwareUpdateStatus") in ("Failed", "RollbackComplete"):
             text = f"the software update of group {item['InstanceGroupName']} failed: {item['SoftwareUpdateStatus']}"
             subject = f"group {item['InstanceGroupName']}"
@@ -65,6 +68,7 @@ def event_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
     details = bundle.entries("event_details")
     events = [_Event(item, details.get(item.get("EventId", ""), {})) for item in bundle.items("events", "Events")]
     known = {event.id for event in events}
+    # Details may be of events that the list no longer has.
     events += [_Event(_inner(item), item) for id, item in details.items() if id not in known]
     events.sort(key=lambda event: event.time or scene.now)
     good: dict[str, datetime] = {}
@@ -78,6 +82,7 @@ def event_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
         if not event.bad or not _matters(event, scene):
             continue
         since = max(
+            # Events from before the last good news, or from an earlier trouble, explain nothing of now.
             filter(
                 None, (good.get(event.subject), newest[event.subject] - _TOGETHER if event.subject in newest else None)
             ),
@@ -85,6 +90,7 @@ def event_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
         )
         if event.time and since and event.time < since:
             continue
+        # Each message by itself: patterns of causes are about one sentence.
         for text in event.texts:
             yield Signal(
                 "message", text, event.subject, f"{event.place} {event.id}", event.around(scene), time=event.time
@@ -106,6 +112,7 @@ class _Event:
         self.place = SOURCES["event_details" if self.messages else "events"].file
 
     @property
+    # Failure messages come before descriptions, which are the same for many failures.
     def texts(self) -> list[str]:
         """What it says: the failure messages, else the description."""
         return [*self.messages, self.description] if self.description else self.messages
@@ -121,6 +128,7 @@ class _Event:
     @property
     def bad(self) -> bool:
         words = self.description.lower()
+        # Events of older bundles have no level.
         messages = any(word in words for word in ("fail", "error", "unable", "insufficient", "unhealthy", "not "))
         return self.level in ("Error", "Warn") or (not self.level and messages) or bool(self.messages)
 
@@ -146,6 +154,7 @@ def _matters(event: _Event, scene: Scene) -> bool:
         unhealthy = any(not node.healthy for node in scene.nodes.values() if node.group == event.group)
         return (bad or unhealthy) and not _only_waits(event, event.group, scene)
     short = any(group.short for group in scene.groups.values())
+    # Events of the whole cluster name nothing whose state could be looked at, so their age decides.
     return scene.failed or scene.status not in ("", "InService") or short or scene.since(event.time) < _RECENT
 
 

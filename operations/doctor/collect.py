@@ -39,12 +39,14 @@ def collect(environment: Environment, account: Account, project: Path, *, runner
         CommandError: nothing of the environment is there.
     """
     now = datetime.now(UTC)
+    # More patience than a check has: a bundle is taken once, and somebody else reads it later.
     collection = Collection(account.reader(Patience(3, 20, attempts=4, connections=16)), now)
     name = environment.cluster.name
     cluster = collection.take(
         "cluster", lambda: collection.aws.find("sagemaker", "describe_cluster", ("ResourceNotFound",), ClusterName=name)
     )
     stacks = _stacks(collection, environment, account, project)
+    # Where neither could be asked, it may well be there.
     if not cluster and not stacks and not {"cluster", "stacks"} & collection.unseen.keys():
         raise CommandError(
             f"there is no cluster {name} in {account}, and no stack of {environment.name}",
@@ -81,6 +83,7 @@ def _cluster(collection: Collection, cluster: dict[str, Any]) -> None:
     unhealthy = [
         node["InstanceId"]
         for node in nodes.get("ClusterNodeSummaries", ())
+        # A node may run and still have a message about what is wrong with it.
         if node["InstanceStatus"]["Status"] != "Running" or node["InstanceStatus"].get("Message")
     ]
     collection.each(
@@ -88,6 +91,7 @@ def _cluster(collection: Collection, cluster: dict[str, Any]) -> None:
         unhealthy[:_MOST_DETAILS],
         lambda id: aws.find("sagemaker", "describe_cluster_node", _ABSENT, ClusterName=name, NodeId=id),
     )
+    # HyperPod keeps events of such clusters only.
     if cluster.get("NodeProvisioningMode") == "Continuous":
         _events(collection, name)
     plans = sorted({group["TrainingPlanArn"] for group in groups if group.get("TrainingPlanArn")})
@@ -105,6 +109,7 @@ def _cluster(collection: Collection, cluster: dict[str, Any]) -> None:
             "Quotas": [
                 quota
                 for quota in aws.pages("service-quotas", "list_service_quotas", "Quotas", ServiceCode="sagemaker")
+                # SageMaker has thousands of quotas, of which these are HyperPod's.
                 if "cluster" in quota.get("QuotaName", "").lower()
             ]
         },
@@ -129,6 +134,7 @@ def _events(collection: Collection, name: str) -> None:
             )
         },
     )
+    # Informational events say that something went as it should.
     bad = [event["EventId"] for event in (events or {}).get("Events", ()) if event.get("EventLevel") != "Info"]
     collection.each(
         "event_details",

@@ -7,8 +7,7 @@ them. Names, addresses and account ids stay: look through the bundle before you 
 import argparse
 from pathlib import Path
 
-from ..aws.account import account_of
-from ..cdk.deployment import add_environment, load
+from ..arguments import add_environment, open_target
 from ..output.console import write_line, write_note
 from .collect import collect
 
@@ -22,8 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the bundle and say what is in it."""
-    environment = load(args).environment
-    account = account_of(environment, args.project, args.sandbox)
+    environment, account = open_target(args)
     write_note(f"looking at {environment.cluster.name} in {account}")
     bundle = collect(environment, account, args.project, runner=not args.no_runner)
     path = args.output or Path(f"{environment.name}-{bundle.index.taken:%Y%m%d-%H%M%S}.tar.gz")

@@ -11,8 +11,7 @@ import textwrap
 from pathlib import Path
 from typing import Final
 
-from ..aws.account import account_of
-from ..cdk.deployment import add_environment, load
+from ..arguments import add_environment, open_target
 from ..output.console import write_answer, write_note
 from .bundle import INDEX, SOURCES, Bundle
 from .collect import collect
@@ -43,8 +42,7 @@ def _bundle(args: argparse.Namespace) -> Bundle:
     path = Path(args.environment or "")
     if args.environment and (path.name.endswith((".tar.gz", ".tgz")) or (path / INDEX).is_file()):
         return Bundle.read(path)
-    environment = load(args).environment
-    account = account_of(environment, args.project, args.sandbox)
+    environment, account = open_target(args)
     write_note(f"looking at {environment.cluster.name} in {account}")
     return collect(environment, account, args.project, runner=not args.no_runner)
 

@@ -111,6 +111,7 @@ def diagnose(bundle: Bundle) -> Diagnosis:
     for signals in _by_log(signal for read in _READERS for signal in read(bundle, scene)):
         symptoms += [signal for signal in signals if signal.symptom and not knowledge().noise.search(signal.text)]
         matches += _matches(signals)
+    # First all matches, as a more exact one may come from a source that is read later.
     retained = [match for match in matches if not _explained(match, matches)]
     # A consequence is told only where nothing explains it, and a job's own end never explains the cluster.
     evidence: dict[Cause, list[Signal]] = defaultdict(list)
@@ -119,8 +120,10 @@ def diagnose(bundle: Bundle) -> Diagnosis:
     findings = [
         Finding(cause, tuple(dict.fromkeys(signals)))
         for cause, signals in evidence.items()
+        # What is a mere symptom counts as a cause only where something is wrong at all.
         if cause.rank > SYMPTOM or _concerns_a_symptom(signals, symptoms)
     ]
+    # By id last, so that two runs on one bundle print the same.
     findings.sort(key=lambda finding: (-finding.cause.rank, -len(finding.evidence), finding.cause.id))
     return Diagnosis(bundle, tuple(findings), tuple(_unexplained(symptoms, [signal for _, signal in matches])))
 
@@ -145,6 +148,7 @@ def _matches(signals: Sequence[Signal]) -> list[tuple[Cause, Signal]]:
     if not signals or signals[0].kind not in _LOGS:
         return [match for signal in signals if (match := _best(signal))]
     best: tuple[Cause, Signal] | None = None
+    # The end of a log tells what ended it; earlier lines are often tries that went well later.
     for signal in reversed(signals):
         match = _best(signal)
         if match and (best is None or match[0].rank > best[0].rank):
@@ -170,6 +174,7 @@ def _explained(match: tuple[Cause, Signal], others: Sequence[tuple[Cause, Signal
     return any(
         other.rank > cause.rank
         and signal.follows_from(theirs)
+        # A log shows what happened on this very node, which news of the whole group does not explain away.
         and not (own and theirs.subject in signal.around - {signal.subject} and other.rank <= EXACT)
         for other, theirs in others
     )
@@ -178,6 +183,7 @@ def _explained(match: tuple[Cause, Signal], others: Sequence[tuple[Cause, Signal
 def _unexplained(symptoms: Sequence[Signal], matched: Sequence[Signal]) -> Iterator[Signal]:
     messages: set[str] = set()
     for symptom in symptoms:
+        # One line for each subject: a group that is short says so in several places.
         if symptom.subject in messages or any(symptom.follows_from(signal) for signal in matched):
             continue
         messages.add(symptom.subject)

@@ -39,6 +39,7 @@ class Signal:
             self.subject == other.subject
             or other.subject in self.around
             or other.subject in self.after
+            # The other way as well: what is known of a part explains that the whole is not well.
             or self.subject in other.around
         )
 
@@ -125,5 +126,6 @@ class Scene:
         """Whether what is told of an instance still matters: it is not well, or it is gone and its group is short."""
         if node := self.nodes.get(id):
             return not node.healthy
-        file = self.groups.get(group)
-        return self.failed or (file.short if file else not self.groups and not self.hidden)
+        entry = self.groups.get(group)
+        # Without any group nobody knows what is still there, so the message counts.
+        return self.failed or (entry.short if entry else not self.groups and not self.hidden)

@@ -44,13 +44,16 @@ def _form(kind: str, pattern: str, flags: re.RegexFlag = re.NOFLAG) -> _Form:
     return _Form(kind, re.compile(pattern, flags))
 
 
+# Names of variables are written in all cases.
 _I: Final = re.IGNORECASE
 _NAMED: Final = re.compile(
     rf"(?P<name>(?:{_SECRET_WORDS})[\w.-]*)(?P<between>\\?[\"']?\s*(?:[:=]|=>|\sis\s)\s*\\?[\"']?)"
+    # What is marked already is passed by: marks of one form must not be taken for a value of another.
     r"(?P<value>(?!\[redacted)[^\s\"'\\,;&<>{}\[\]()]{3,})",
     _I,
 )
 _NAME_BEFORE: Final = re.compile(r"[\w.-]*$")
+# A digest in hexadecimal has no capital letters beside small ones; a key has both, and digits.
 _MIXED: Final = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])")
 _OPTION: Final = re.compile(
     rf"(?P<keep>--?[\w-]*(?:{_SECRET_WORDS})[\w-]*[ =][\"']?)(?P<value>(?!\[redacted)[^\s\"'-][^\s\"']*)", _I
@@ -76,6 +79,7 @@ _FORMS: Final = (
     _form("password of a command", r"(?P<keep>\b(?:mysql|mysqldump|mariadb|mysqladmin)\b[^\n]*? -p)[^\s\"']+", _I),
     _form("password of a command", r"(?P<keep>\bcurl\b[^\n]*? (?:-u|--user) ?[\"']?[^\s:\"']+:)[^\s\"']+", _I),
     _form("registry login", r"(?P<keep>\\?\"auth\\?\" ?: ?\\?\")(?!\[redacted)[^\"\\]+"),
+    # `bypass=` and `compass=` end like a password's name.
     _form("password", r"(?P<keep>\b\w*(?<!by)(?<!com)pass=[\"']?)(?!\[redacted)[^\s\"']+", _I),
     _form("password of a command", r"(?P<keep>\bsshpass -p ?)[^\s]+", _I),
     _form("password of a command", r"(?P<keep>\bwandb login (?:--relogin )?)[A-Za-z0-9]{16,}", _I),
@@ -106,6 +110,7 @@ _FORMS: Final = (
     ),
     _form("webhook", r"(?P<keep>hooks\.slack\.com/(?:services|workflows|triggers)/)[\w/-]+", _I),
     _form("webhook", r"(?P<keep>(?:discord(?:app)?\.com/api/webhooks/|webhook\.office\.com/webhookb2/))[\w/@.-]+", _I),
+    # Base64 of such a length is a certificate, a key or a state, and never something that doctor reads.
     _form("long encoded text", r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{120,}={0,2}"),
 )
 
@@ -126,12 +131,14 @@ def _redacted(path: str, text: str, counts: Counter[str]) -> str:
             value = json.loads(text)
         except ValueError:
             return redact_text(text, counts)
+        # An answer is walked through with its names, which are lost once it is one text.
         return json.dumps(_walk(value, counts), indent=1, ensure_ascii=False) + "\n"
     return redact_text(text, counts)
 
 
 def redact_text(text: str, counts: Counter[str]) -> str:
     """A text without secrets; `counts` is told what was taken out."""
+    # Forms first, as they are sure; names come after, and last what only looks like a key.
     for form in _FORMS:
         text = form.pattern.sub(
             lambda match, kind=form.kind: _mark(match.groupdict().get("keep") or "", kind, counts), text
@@ -147,6 +154,7 @@ def _mark(retained: str, kind: str, counts: Counter[str]) -> str:
 
 
 def _named(match: re.Match[str], counts: Counter[str]) -> str:
+    # The name may begin before the match: MY_DB_PASSWORD matches from PASSWORD on.
     before = _NAME_BEFORE.search(match.string, max(0, match.start() - 64), match.start())
     name = (before[0] if before else "") + match["name"]
     if _HARMLESS.search(name) or _PLAIN_VALUE.fullmatch(match["value"]):
@@ -180,6 +188,7 @@ def _walk(value: Any, counts: Counter[str]) -> Any:
 def _field(key: str, item: Any, name: str, counts: Counter[str]) -> Any:
     if not isinstance(item, str):
         return _walk(item, counts)
+    # The annotation repeats the whole manifest as text, variables included.
     if key == _LAST_APPLIED:
         return _mark("", "copy of a manifest", counts)
     owner = name if key in ("value", "Value", "ParameterValue") else key

@@ -24,13 +24,16 @@ def scene_of(bundle: Bundle) -> Scene:
     started = _begun(bundle, cluster)
     nodes = {node.id: node for node in _nodes(bundle, kubernetes) if node.id}
     launched: dict[str, datetime] = {}
+    # A node that is on its way shows that the group is being filled, whatever operations say.
     for node in nodes.values():
         if node.launched and node.status in _COMING:
             launched[node.group] = max(node.launched, launched.get(node.group, node.launched))
     groups = {}
     for item in (*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())):
+        # A group may lie in a network of its own.
         network = {**(cluster.get("VpcConfig") or {}), **(item.get("OverrideVpcConfig") or {})}
         name = item.get("InstanceGroupName", "")
+        # The latest of these is when waiting began.
         newest = max(filter(None, (started.get(name), started.get(""), launched.get(name))), default=None)
         groups[name] = Group(
             name=name,
@@ -41,6 +44,7 @@ def scene_of(bundle: Bundle) -> Scene:
             subnets=tuple(network.get("Subnets") or ()),
             security_groups=tuple(network.get("SecurityGroupIds") or ()),
             plan=item.get("TrainingPlanArn") or "",
+            # By the bundle's own time, as a bundle may be read weeks later.
             waits=newest is not None and bundle.index.taken - newest < FILLING,
         )
     return Scene(
@@ -49,6 +53,7 @@ def scene_of(bundle: Bundle) -> Scene:
         groups=groups,
         nodes=nodes,
         labelled=frozenset(kubernetes),
+        # A list of nodes without a cluster: there is one, and nobody could read it.
         hidden="cluster" in bundle.unseen or (not cluster and bool(nodes)),
     )
 
@@ -86,6 +91,7 @@ def _nodes(bundle: Bundle, kubernetes: dict[str, dict[str, Any]]) -> Iterator[No
     for item in bundle.items("nodes", "ClusterNodeSummaries"):
         id = item.get("InstanceId", "")
         more = details.get(id, {})
+        # Bundles of different ages wrap the answer, or do not.
         more = more.get("NodeDetails", more)
         status = {**(item.get("InstanceStatus") or {}), **(more.get("InstanceStatus") or {})}
         launched = moment(item.get("LaunchTime"))
@@ -97,6 +103,7 @@ def _nodes(bundle: Bundle, kubernetes: dict[str, dict[str, Any]]) -> Iterator[No
             instance_type=item.get("InstanceType", ""),
             status=status.get("Status", ""),
             message=status.get("Message") or "",
+            # Details come last: they are asked for after the list, and newer.
             launched=launched,
             healthy=_is_healthy(status, waits) and (known is None or _ready_for_kubernetes(known)),
         )

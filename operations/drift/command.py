@@ -7,11 +7,10 @@ of security groups. What a service does by itself, such as patching, is noise; `
 import argparse
 from dataclasses import asdict
 
-from ..aws.account import account_of
-from ..cdk.deployment import add_environment, load
+from ..arguments import add_environment, open_target
 from ..cdk.progress import Progress
 from ..effects.permissions import text
-from ..output.console import write_json, write_line
+from ..output.console import write_answer
 from .compare import compare
 from .judge import Drift
 
@@ -25,34 +24,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what is unlike its template; returns 1 when something is drift."""
-    loaded = load(args)
-    environment = loaded.environment
-    account = account_of(environment, args.project, args.sandbox)
+    environment, account = open_target(args)
     progress = Progress()
     compared = compare(account, environment, args.project, progress.tick)
     progress.close()
     result, drift, read = compared.found, compared.drift, compared.read
-    if args.json:
-        write_json(
-            {
-                "schema": "podwright.drift/1",
-                "environment": environment.name,
-                "read": read,
-                "drift": [asdict(item) for item in drift],
-                "noise": [asdict(item) for item in result if item.noise],
-                "next_deploy": compared.next_deploy,
-            }
-        )
-        return 1 if drift else 0
-    for item in result:
-        if not item.noise or args.all:
-            write_line(_line(item, environment.name))
-    for line in compared.next_deploy:
-        write_line(line)
+    document = {
+        "schema": "podwright.drift/1",
+        "environment": environment.name,
+        "read": read,
+        "drift": [asdict(item) for item in drift],
+        "noise": [asdict(item) for item in result if item.noise],
+        "next_deploy": compared.next_deploy,
+    }
     hidden = len(result) - len(drift)
     hint = "" if args.all else " (--all shows them)"
     noise = f", {hidden} changed by their services{hint}" if hidden else ""
-    write_line(f"{environment.name}: {read} resources read, {len(drift) or 'none'} unlike the template{noise}")
+    shown = [
+        *(_line(item, environment.name) for item in result if not item.noise or args.all),
+        *compared.next_deploy,
+        f"{environment.name}: {read} resources read, {len(drift) or 'none'} unlike the template{noise}",
+    ]
+    write_answer(args.json, document, shown)
     return 1 if drift else 0
 
 

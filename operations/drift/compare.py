@@ -50,6 +50,7 @@ class _Held:
 
     def read(self, account: Account) -> readers.Live | None:
         """What it is now; None when it is gone."""
+        # The API takes a cluster's name; its physical id is an ARN.
         name = self.asked.get("ClusterName", self.physical_id) if self.type == _CLUSTER else self.physical_id
         return readers.READERS[self.type](account, name)
 
@@ -57,6 +58,7 @@ class _Held:
 def _readable(templates: Mapping[str, Template], resolver: Resolver) -> Iterator[_Held]:
     for stack, template in templates.items():
         for key, item in resources(template):
+            # Nested stacks hold Kubernetes objects only.
             readable = item["Type"] in readers.READERS and "/" not in stack
             physical = resolver.physical_ids(stack).get(key) if readable else None
             if physical is not None:
@@ -82,10 +84,12 @@ def compare(
     drifts: list[Drift] = []
     cluster: dict[str, Any] = {}
     for item, live in zip(held, answers.values(), strict=True):
+        # A comparison with parts left out would look like one without drift.
         if isinstance(live, Unseen):
             raise live
         if live is None:
             drifts.append(
+                # Once somebody has deleted it no property has to be compared.
                 Drift(item.stack, item.logical_id, item.type, "", "there", None, False, "somebody deleted it")
             )
             continue

@@ -43,6 +43,7 @@ def unlike(stack: str, logical_id: str, kind: str, template: Mapping[str, Any], 
         if (drift := _judged(stack, logical_id, kind, item, template, live)) is not None
     ]
     for values in shared.values():
+        # What the template fills in at several places has to be the same at all of them.
         if len(set(values.values())) > 1:
             locations = ", ".join(f"{path}: {value}" for path, value in sorted(values.items()))
             words = "one value in the template, and now they differ"
@@ -74,9 +75,11 @@ def _comparable(asked: Any, existing: Any, path: str, shared: dict[str, dict[str
                 for name, item in zip(names, asked, strict=True)
                 if name in now
             ]
+            # What only one side has stays as it is, to be judged as added or gone.
             deleted = [_as_written(item) for item in asked if item["InstanceGroupName"] not in now]
             added = [item for item in existing if item["InstanceGroupName"] not in names]
             return [*(left for left, _ in both), *deleted], [*(right for _, right in both), *added]
+        # A list with values that only the deployment knew cannot be compared.
         if _as_written(asked) != asked:
             return [], []
         # AWS answers lists of plain values in any order.
@@ -122,6 +125,7 @@ def _holds(condition: str, difference: Difference, template: Mapping[str, Any], 
         case "patched":
             name = difference.path.partition("[")[2].partition("]")[0]
             groups = template.get("InstanceGroups", ())
+            # With a schedule HyperPod changes the image by itself.
             group = next((group for group in groups if group["InstanceGroupName"] == name), {})
             return "AutoPatchConfig" in group or "ScheduledUpdateConfig" in group
         case _:

@@ -15,6 +15,7 @@ Live = Mapping[str, Any]
 Reader = Callable[[Account, str], Live | None]
 """Gives the properties of the resource with that physical id; None when it is gone."""
 
+# Each service has its own word for it.
 _ABSENT: Final = ("ResourceNotFound", "ResourceNotFoundException", "FileSystemNotFound")
 _SAME_IN_GROUPS: Final = (
     *("InstanceGroupName", "InstanceType", "LifeCycleConfig", "ExecutionRole", "ThreadsPerCore"),
@@ -31,6 +32,7 @@ def _cluster(account: Account, name: str) -> Live | None:
     result = find(account, "sagemaker", "describe_cluster", _ABSENT, ClusterName=name)
     if result is None:
         return None
+    # In the words of the template as far as both call a thing the same; the rest follows.
     same = ("ClusterName", "NodeRecovery", "NodeProvisioningMode", "TieredStorageConfig", "VpcConfig", "ClusterRole")
     live: dict[str, Any] = {key: result[key] for key in same if key in result}
     live["InstanceGroups"] = [_group(group) for group in result.get("InstanceGroups", ())]
@@ -51,6 +53,7 @@ def _group(group: Mapping[str, Any]) -> dict[str, Any]:
     if image := group.get("DesiredImageId"):
         live["ImageId"] = image
     kubernetes = group.get("KubernetesConfig", {})
+    # Desired and not current: nodes get labels one after another.
     live["KubernetesConfig"] = {
         "Labels": kubernetes.get("DesiredLabels", {}),
         "Taints": kubernetes.get("DesiredTaints", []),
@@ -67,6 +70,7 @@ def _by_id(operation: str, parameter: str, keys: tuple[str, ...]) -> Reader:
     """A reader of what SageMaker describes by the last part of an ARN."""
 
     def read(account: Account, arn: str) -> Live | None:
+        # The call takes an id, and the physical id is an ARN.
         result = find(account, "sagemaker", operation, _ABSENT, **{parameter: arn.rpartition("/")[2]})
         return None if result is None else {key: result[key] for key in keys if key in result}
 
@@ -93,6 +97,7 @@ def _eks_cluster(account: Account, name: str) -> Live | None:
 
 
 def _addon(account: Account, identifier: str) -> Live | None:
+    # CloudFormation's physical id of an add-on: cluster and name with a bar between.
     cluster, _, name = identifier.partition("|")
     answer = find(account, "eks", "describe_addon", _ABSENT, clusterName=cluster, addonName=name)
     if answer is None:
@@ -100,6 +105,7 @@ def _addon(account: Account, identifier: str) -> Live | None:
     addon = answer["addon"]
     live: dict[str, Any] = {"AddonVersion": addon["addonVersion"]} if "addonVersion" in addon else {}
     if text := addon.get("configurationValues"):
+        # Compared as values: a service may write the same JSON otherwise.
         live["ConfigurationValues"] = json.loads(text)
     return live
 

@@ -41,6 +41,7 @@ class Resolver:
         if is_intrinsic(value):
             return self._filled(value, stack)
         if isinstance(value, Mapping):
+            # CloudFormation leaves such a property out.
             return {key: self.value(item, stack) for key, item in value.items() if item != {"Ref": "AWS::NoValue"}}
         if isinstance(value, list):
             return [self.value(item, stack) for item in value]
@@ -57,6 +58,7 @@ class Resolver:
             case {"Ref": "AWS::StackName"}:
                 return stack
             case {"Ref": str() as name}:
+                # The physical id is what Ref gives for the types that are compared.
                 return self._pseudo.get(name) or self.physical_ids(stack).get(name) or Unknown(value)
             case {"Fn::GetAtt": [str() as name, "GroupId"]}:
                 # The physical id of a security group is what this attribute gives.
@@ -65,6 +67,7 @@ class Resolver:
                 return self._exports.get(name) or Unknown(value)
             case {"Fn::Join": [str() as between, list() as parts]}:
                 filled = [self.value(part, stack) for part in parts]
+                # A part that is not known makes the whole unknown.
                 return between.join(filled) if all(isinstance(part, str) for part in filled) else Unknown(value)
             case _:
                 return Unknown(value)

@@ -50,6 +50,7 @@ def wanted(templates: Mapping[str, Template], resolver: Resolver) -> dict[str, t
     for stack, _, item in items:
         if way := _WAYS.get(item["Type"]):
             own = resolver.value(item["Properties"], stack)
+            # Rules for groups of other stacks belong to what those stacks say.
             if own["GroupId"] in results:
                 results[own["GroupId"]][2].append(_rule(way, own))
     return results
@@ -76,9 +77,11 @@ def live(account: Account, groups: list[str]) -> dict[str, list[Rule]]:
     """The rules that groups have, by their ids."""
     results: dict[str, list[Rule]] = {group: [] for group in groups}
     filters = [{"Name": "group-id", "Values": groups}]
+    # One call for all groups.
     for row in pages(account, "ec2", "describe_security_group_rules", "SecurityGroupRules", Filters=filters):
         if row["GroupId"] not in results:
             continue
+        # A rule has one peer, which stands in another field for each kind.
         peer = row.get("CidrIpv4") or row.get("CidrIpv6") or row.get("PrefixListId")
         peer = peer or row.get("ReferencedGroupInfo", {}).get("GroupId")
         results[row["GroupId"]].append(Rule("egress" if row["IsEgress"] else "ingress", _what(row), peer))
@@ -88,6 +91,7 @@ def live(account: Account, groups: list[str]) -> dict[str, list[Rule]]:
 def unlike(asked: list[Rule], rules: list[Rule]) -> Iterator[tuple[str, Rule]]:
     """Rules that are `gone`, and those that somebody `added`."""
     left = list(rules)
+    # Rules with a known peer first: one without may fit several.
     for rule in sorted(asked, key=lambda rule: rule.peer is None):
         match = next((other for other in left if _fits(rule, other)), None)
         if match is None:

@@ -16,9 +16,9 @@ from ...config.loading.artifacts import read_artifacts
 from ...config.settings.environment import Environment
 from ...config.settings.observability import Targets
 from ...planning.helm.mirrors import mirror_of
-from ..aws.account import Account, account_of
+from ..arguments import account_for, add_name, add_project, add_sandbox, load
+from ..aws.account import Account
 from ..aws.clusters import Node, node_details, nodes
-from ..cdk.deployment import load
 from ..kubernetes.kubectl import required_way
 from ..nodes.follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Events, follow
 from ..nodes.members import chosen
@@ -26,7 +26,7 @@ from ..nodes.snapshot import Observer
 from ..nodes.timeline import Timeline
 from ..output.columns import columns
 from ..output.confirm import confirm
-from ..output.console import write_json, write_line, write_note
+from ..output.console import write_answer, write_note
 from .guard import check, kind_for, warnings
 from .inject import image_of, inject
 from .record import keep, kept, lines, record, table
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright drill`."""
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     fault = verbs.add_parser("fault", help="break one node, and measure how it comes back")
-    fault.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
+    add_name(fault)
     fault.add_argument("--node", required=True, metavar="N", help="instance id, or name of the Kubernetes node")
     fault.add_argument("--kind", required=True, metavar="K", help=f"the fault: {', '.join(drill_kinds())}")
     fault.add_argument("--yes", action="store_true", help="do it without asking for the node's id")
@@ -45,14 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds = verbs.add_parser("kinds", help="list the faults")
     kinds.set_defaults(verb=_kinds)
     history = verbs.add_parser("history", help="print what earlier drills of an environment showed")
-    history.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
+    add_name(history)
     history.set_defaults(verb=_history)
     for verb in (fault, kinds, history):
-        verb.add_argument("--sandbox", action="store_true", help="use the sandbox, whatever account the file names")
+        add_sandbox(verb)
         verb.add_argument("--json", action="store_true", help="print the result as JSON")
-        verb.add_argument(
-            "--project", metavar="DIR", type=Path, default=argparse.SUPPRESS, help="folder of the project"
-        )
+        add_project(verb)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,13 +61,10 @@ def run(args: argparse.Namespace) -> int:
 def _kinds(args: argparse.Namespace) -> int:
     """List the faults."""
     kinds = drill_kinds().values()
-    if args.json:
-        write_json([{"kind": kind.name, "orchestrator": kind.orchestrator, "what": kind.what} for kind in kinds])
-        return 0
+    document = [{"kind": kind.name, "orchestrator": kind.orchestrator, "what": kind.what} for kind in kinds]
     rows = [("kind", "on", "expected", "what happens")]
     rows += [(kind.name, kind.orchestrator, kind.action, kind.what) for kind in kinds]
-    for line in columns(rows):
-        write_line(line)
+    write_answer(args.json, document, columns(rows))
     return 0
 
 
@@ -77,13 +72,7 @@ def _history(args: argparse.Namespace) -> int:
     """Print earlier drills."""
     name = load(args).environment.name
     drills = kept(args.project, name)
-    if args.json:
-        write_json(drills)
-    elif drills:
-        for line in table(drills):
-            write_line(line)
-    else:
-        write_line(f"No drill of {name} is kept in this project.")
+    write_answer(args.json, drills, table(drills) if drills else [f"No drill of {name} is kept in this project."])
     return 0
 
 
@@ -91,7 +80,7 @@ def _fault(args: argparse.Namespace) -> int:
     """Returns 1 when HyperPod did something else than expected, or a target was missed."""
     environment = load(args).environment
     kind = kind_for(environment, args.kind)
-    account = account_of(environment, args.project, args.sandbox)
+    account = account_for(args, environment)
     cluster = environment.cluster.name
     existing = nodes(account, cluster)
     (node,) = chosen(existing, [args.node])
@@ -115,12 +104,7 @@ def _fault(args: argparse.Namespace) -> int:
     follow([(observer, timeline)], events, args.minutes * 60, lambda text: write_note(text), poll=poll)
     result = record(environment.name, kind, node, timeline, targets, simulated=account.endpoint is not None)
     file = keep(args.project, result)
-    if args.json:
-        write_json(result)
-    else:
-        for line in lines(result):
-            write_line(line)
-        write_line(f"Kept in {file.relative_to(args.project)}")
+    write_answer(args.json, result, [*lines(result), f"Kept in {file.relative_to(args.project)}"])
     return 0 if result["ok"] else 1
 
 

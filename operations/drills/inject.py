@@ -42,6 +42,7 @@ def fault_pod(kind: DrillKind, node: str, image: str) -> dict[str, Any]:
         "volumeMounts": [{"name": "log", "mountPath": "/host/log"}],
         "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}},
         "securityContext": {
+            # The log belongs to root.
             "runAsUser": 0,
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
@@ -52,14 +53,18 @@ def fault_pod(kind: DrillKind, node: str, image: str) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
+            # One name for a node: a second drill at the same time is refused by Kubernetes.
             "name": f"podwright-drill-{node.removeprefix('hyperpod-')}",
             "namespace": NAMESPACE,
             "labels": {DRILL_LABEL: kind.name},
         },
         "spec": {
+            # Past every scheduler, since the node may be full of jobs.
             "nodeName": node,
             "restartPolicy": "Never",
+            # Should nobody be left to delete it, Kubernetes ends it.
             "activeDeadlineSeconds": _SECONDS,
+            # It has no business with the Kubernetes API.
             "automountServiceAccountToken": False,
             "tolerations": [{"operator": "Exists"}],
             "containers": [container],
@@ -85,6 +90,7 @@ def inject(kind: DrillKind, node: Node, before: Snapshot, kubectl: Kubectl, imag
             case "log":
                 return _by_pod(fault_pod(kind, node.kubernetes_name, image), kubectl)
             case "label":
+                # Before the call: the label is there when the call returns.
                 started = time.time()
                 kubectl.run("label", "node", node.kubernetes_name, f"{HEALTH_LABEL}={kind.label}", "--overwrite")
                 return started

@@ -11,7 +11,6 @@ from .changes import ResourceChange
 from .counts import CountDecrease
 
 PLAN = "Custom::PodwrightTrainingPlan"
-_INTERRUPTING = (Effect.INTERRUPTS, Effect.ROLLS_NODES)
 
 
 @dataclass(frozen=True, slots=True)

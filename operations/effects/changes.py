@@ -23,6 +23,7 @@ from .references import Exports, Target, exports, references
 from .templates import NESTED, Pair, resources
 
 Action = Literal["create", "delete", "update", "replace"]
+# Neither holds anything: the CDK's own version, and a handle that only has a name.
 IGNORED: Final = ("AWS::CDK::Metadata", "AWS::CloudFormation::WaitConditionHandle")
 _KEPT: Final = ("Retain", "RetainExceptOnCreate", "Snapshot")
 _POLICIES: Final = ("DeletionPolicy", "UpdateReplacePolicy")
@@ -123,6 +124,7 @@ def _change(environment: str, stack: str, logical_id: str, was: Any, now: Any) -
     kind, path = one["Type"], one.get("Metadata", {}).get("aws:cdk:path", "")
     made = ResourceChange(environment, stack, logical_id, kind, path, "update")
     made.old, made.new = (was or {}).get("Properties", {}), (now or {}).get("Properties", {})
+    # A resource of another logical id is another resource for CloudFormation, even with the same properties.
     if was is None or now is None:
         made.action = "create" if was is None else "delete"
         made.known = change_facts(kind, "", made.action)
@@ -147,6 +149,7 @@ def _change(environment: str, stack: str, logical_id: str, was: Any, now: Any) -
             now.get(name),
             ChangeFacts(Effect.IN_PLACE, what=_policy_words(name, now)),
         )
+        # Without a policy CloudFormation deletes.
         for name in _POLICIES
         if was.get(name, "Delete") != now.get(name, "Delete")
     ]
@@ -165,8 +168,10 @@ def _settle(change: ResourceChange, now: Mapping[str, Any]) -> None:
     """Make an update a replacement where one of its rows says so."""
     if change.action == "update" and any(row.effect is Effect.REPLACES for row in change.rows):
         change.action = "replace"
+        # The policy of the new template: CloudFormation applies it when it cleans up after the update.
         change.kept = now.get("UpdateReplacePolicy") in _KEPT
         name = lasting_name(change.type)
+        # A name is unique in an account, and the new resource is made before the old one goes.
         if name and name in change.new and same(change.old.get(name), change.new[name]):
             words = f"CloudFormation does not replace a resource that keeps its {name}: rename it as well"
             retained = change.new[name]
@@ -193,11 +198,13 @@ def _spread(resource_changes: list[ResourceChange], pairs: Sequence[Pair], envir
         for logical_id, item in resources(pair.new)
         if item["Type"] not in IGNORED
     ]
+    # Until nothing is added: what is replaced now may be what others refer to.
     while True:
         by_id = {(change.stack, change.logical_id): change for change in resource_changes}
         moving = {key: change for key, change in by_id.items() if change.action == "replace" or _runs_again(change)}
         before = len(resource_changes), sum(len(change.rows) for change in resource_changes)
         for pair, logical_id, item, targets in refer:
+            # A resource that is new itself gets the new value from the beginning.
             if pair.old is None or logical_id not in pair.old.get("Resources", {}):
                 continue
             hits = [target for target in targets if _moves(moving.get((target.stack, target.logical_id)), target)]
@@ -210,10 +217,12 @@ def _spread(resource_changes: list[ResourceChange], pairs: Sequence[Pair], envir
 
 def _runs_again(change: ResourceChange) -> bool:
     """Whether a resource may answer with other attributes although it stays the same resource."""
+    # A nested stack may have other outputs, and the answer of a custom resource other attributes.
     return change.action == "update" and (change.type.startswith("Custom::") or change.type == NESTED)
 
 
 def _moves(change: ResourceChange | None, target: Target) -> bool:
+    # Ref of a custom resource or a nested stack stays, for it is the same resource; attributes may change.
     return change is not None and (change.action == "replace" or target.attribute is not None)
 
 
@@ -242,6 +251,7 @@ def _follow(
             continue
         cause = moving[target.stack, target.logical_id]
         row = _row(item["Type"], target.path, target.pattern, "modify", "as it is", _LATER)
+        # What follows from a replacement that only may happen is no surer than that one.
         certain = any(other.certain and other.effect is Effect.REPLACES for other in cause.rows)
         change.rows.append(replace(row, follows=cause.name, certain=certain))
         known_paths.add(target.path)
@@ -255,6 +265,7 @@ def _refuse_exports(
     resource_changes: list[ResourceChange], pairs: Sequence[Pair], specified: Exports, environment: str
 ) -> None:
     """Mark what CloudFormation refuses: exports that change or go while a deployed stack imports them."""
+    # The deployed templates say who imports: CloudFormation holds exports by what is deployed, not by what comes.
     by_id = {(change.stack, change.logical_id): change for change in resource_changes}
     before = exports(pairs, old=True)
     imported: dict[str, list[str]] = {}

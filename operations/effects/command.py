@@ -8,7 +8,8 @@ import argparse
 import json
 from pathlib import Path
 
-from ..cdk.deployment import add_environment, cdk_for, failure, load
+from ..arguments import add_environment, load
+from ..cdk.deployment import cdk_for, failure
 from ..cdk.progress import Progress
 from ..output.console import write_answer
 from .document import change_set, document

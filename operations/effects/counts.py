@@ -74,6 +74,7 @@ def falls(changes: Sequence[ResourceChange], live: Mapping[str, Group]) -> list[
             continue
         old, new = counts(change.old), counts(change.new)
         was_scaled = change.old.get("AutoScaling", {}).get("Mode") == "Enable"
+        # What HyperPod holds, and not the template: somebody may have changed the count by hand since.
         groups = live or {name: Group(count, was_scaled) for name, count in old.items()}
         for name, group in groups.items():
             if name not in new and name not in old:

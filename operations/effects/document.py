@@ -19,7 +19,6 @@ from .templates import Pair, deployed, pairs, synthesized
 
 SCHEMA: Final = "podwright.diff/1"
 _DIGEST_LENGTH: Final = 32
-_ON_NODES: Final = (Effect.ROLLS_NODES, Effect.REMOVES_NODES)
 _TIMED: Final = (Effect.ADDS_NODES, Effect.ROLLS_NODES, Effect.REMOVES_NODES, Effect.REPLACES, Effect.UNKNOWN)
 
 

@@ -28,6 +28,7 @@ def _grants(kind: str, properties: Mapping[str, Any]) -> Iterator[dict[str, Any]
     """What the properties of a resource permit, each with `wide`: whether that is everything, or for everybody."""
     for name in _POLICIES:
         yield from _statements(properties.get(name))
+    # Managed policies have their document among _POLICIES; those inside of a role are a list of their own.
     for policy in properties.get("Policies", ()) if kind == "AWS::IAM::Role" else ():
         yield from _statements(policy.get("PolicyDocument"))
     for arn in properties.get("ManagedPolicyArns", ()) if kind.startswith("AWS::IAM::") else ():
@@ -46,6 +47,7 @@ def _rule(word: str, rule: Mapping[str, Any]) -> dict[str, Any]:
     peers = ("CidrIp", "CidrIpv6", "SourceSecurityGroupId", "DestinationSecurityGroupId")
     peer = next((rule[key] for key in (*peers, "SourcePrefixListId", "DestinationPrefixListId") if key in rule), "?")
     first, last = rule.get("FromPort"), rule.get("ToPort")
+    # Rules for ICMP and for all protocols have no ports.
     span = f" {first}" if first == last else f" {first}-{last}"
     ports = "" if first is None else span
     what = f"{'all' if str(rule.get('IpProtocol')) == '-1' else rule.get('IpProtocol')}{ports} {text(peer)}"
@@ -56,11 +58,13 @@ def _statements(document: Any) -> Iterator[dict[str, Any]]:
     if not isinstance(document, Mapping):
         return
     statements = document.get("Statement", ())
+    # A policy of one statement may hold it without a list around it.
     for item in [statements] if isinstance(statements, Mapping) else statements:
         actions = _listed(item.get("Action", item.get("NotAction", ())))
         targets = _listed(item.get("Resource", item.get("Principal", ())))
         condition = f" if {text(item['Condition'])}" if "Condition" in item else ""
         what = f"{', '.join(actions)} on {', '.join(targets) or 'itself'}{condition}"
+        # A condition narrows even an asterisk, and how far only a person can say.
         wide = item.get("Effect") == "Allow" and not condition and ("*" in actions or "*" in targets)
         yield {"kind": item.get("Effect", "?").lower(), "what": what, "wide": wide}
 

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 from .compare import is_intrinsic
 from .templates import Pair
 
+# `${!Literal}` stands for itself, which the pattern passes by: a logical id has letters and digits only.
 _SUBSTITUTED: Final = re.compile(r"\$\{([A-Za-z0-9]+)(?:\.([A-Za-z0-9.]+))?\}")
 
 
@@ -58,6 +59,7 @@ def _references(value: Any, stack: str, specified: Exports, path: str, pattern: 
             yield from _references(item, stack, specified, *location)
     elif isinstance(value, list):
         for index, item in enumerate(value):
+            # By the group's name, as lists of groups are read by name and not by position.
             name = item.get("InstanceGroupName", index) if isinstance(item, Mapping) else index
             yield from _references(item, stack, specified, f"{path}[{name}]", f"{pattern}/*")
 
@@ -80,6 +82,7 @@ def _intrinsic(word: str, argument: Any, stack: str, specified: Exports, path: s
         case "Fn::Sub", _:
             text, values = argument if isinstance(argument, list) else (argument, {})
             for match in _SUBSTITUTED.finditer(text):
+                # Names of the function's own second argument are no resources.
                 if match[1] not in values:
                     yield Target(stack, match[1], match[2], path, pattern)
             for item in values.values():

@@ -15,6 +15,7 @@ from ..cdk.deployment import deployed_stacks
 Template = Mapping[str, Any]
 NESTED: Final = "AWS::CloudFormation::Stack"
 # Stacks that CloudFormation knows and that hold nothing: never executed, or rolled back and made anew by the CDK CLI.
+# A deployment makes these anew, so for it there is nothing before.
 _HOLLOW: Final = ("REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
 
 
@@ -94,6 +95,7 @@ def _nested(folder: Path, parent: str, template: Template) -> dict[str, Template
     }
     if not desired:
         return {}
+    # The CDK names a nested template's asset by its digest, which stands in the URL as well.
     assets = [_read(file)["files"] for file in folder.glob("*.assets.json")]
     templates: dict[str, Template] = {}
     for key, url in desired.items():
@@ -111,6 +113,7 @@ def deployed(account: Account, environment: str, project: Path) -> dict[str, Tem
     """The templates of an environment's stacks as CloudFormation holds them, nested ones included."""
     stacks = deployed_stacks(account, environment, project)
     names = [stack.name for stack in stacks if stack.status not in _HOLLOW]
+    # A stack each and a call for each of its nested ones; one after another would take long.
     with ThreadPoolExecutor(max_workers=8) as pool:
         bodies = dict(zip(names, pool.map(lambda name: _body(account, name), names), strict=True))
     return {key: inner for name, body in bodies.items() for key, inner in _with_nested(account, name, name, body)}

@@ -107,8 +107,10 @@ class Sizes:
         lines: list[str] = []
         for count, result in self.options.items():
             rows: list[tuple[str, ...]] = [
+                # Two blanks, so that the table stands below its heading.
                 ("  TP", "PP", "EP", "DP", "GB each", "tensor", "expert", "data", "pipeline")
             ]
+            # The best few; a machine reads all of them with --json.
             for layout in result[:_SHOWN]:
                 sizes = (layout.tensor, layout.pipeline, layout.expert, layout.data)
                 where = self._reaches(layout, count).values()
@@ -132,10 +134,13 @@ class Sizes:
 
     def _where(self, span: int, count: int) -> str:
         hardware = self.hardware
+        # One rank talks to nobody.
         if span == 1:
             return "-"
+        # Groups of ranks are laid out from the first, so one that divides an instance never crosses its border.
         if hardware.accelerators % span == 0:
             return "in an instance"
+        # Fewer accelerators than a domain holds reach no further than themselves.
         reach = min(hardware.domain, count * hardware.accelerators)
         return f"{hardware.link} domain" if reach % span == 0 else "EFA"
 
@@ -212,8 +217,10 @@ def sizes(
 def _sizes(hardware: Machine, least: int) -> list[int]:
     """The least number of instances, and the next that training plans sell: the layouts there talk less."""
     if hardware.domain_instances > 1:
+        # UltraServers are sold whole.
         return [least, least + hardware.domain_instances]
     sold = limits().training_plan.instance_counts
+    # Training plans sell certain counts, of which the next two larger ones may be cheaper.
     return sorted({least, *[count for count in sold if count >= least][:2]})
 
 
@@ -221,6 +228,7 @@ def _refusals(
     model: Model, hardware: Machine, instances: int | None, headroom: float, wish: SizingRequest
 ) -> list[str]:
     """Why the layout that somebody asked for is illegal. What they left open is one domain for TP, and no stages."""
+    # Without a wish of the user's the minimum has said already why nothing fits.
     if instances is None and wish == SizingRequest():
         return []
     instances = instances or hardware.domain_instances * -(-minimum(model, hardware, headroom) // hardware.domain)
@@ -252,6 +260,7 @@ def compute_domain(answer: Sizes, name: str, namespace: str) -> str:
 
     from ...cdk8s_charts.compute_domain import ComputeDomain
 
+    # The smallest size that is legal.
     nodes = next(iter(answer.options))
     try:
         chart = ComputeDomain(

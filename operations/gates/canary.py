@@ -16,6 +16,7 @@ from .gate import Context, Observation, Result
 from .jobs import Run, group_for, state_of, submitted, team_for
 from .slurm import canary
 
+# For an hour, should whoever runs the gate want to look at it.
 _KEEP_SECONDS: Final = 3600
 # Counts the device files that the container runtime has given it: NVIDIA's, or Neuron's.
 _COUNT: Final = (
@@ -32,6 +33,7 @@ def run(context: Context) -> Result:
         return canary(context)
     settings, environment = context.settings.canary, context.environment
     job: Any = environment.jobs[settings.job] if settings.job else own_job(context)
+    # The evidence says what was asked for, so that a later reader needs no file of that day.
     context.asked |= {
         "runs": settings.job or "podwright's own",
         "team": job.team,
@@ -59,9 +61,11 @@ def own_job(context: Context) -> BatchJob:
     rows = [context.types.get(instance_type) for instance_type in group.types]
     layout = partitions(group.labels, rows[0].mig_profiles) or {}
     profile = next(iter(layout), None)
+    # Partitions are asked for by their profile below; a type without accelerators has nothing to ask for.
     count = 0 if profile or not all(row.accelerator_count for row in rows) else 1
     mirror = mirror_of(environment, read_artifacts(context.project))
     original = Image.parse(BENCHMARK_LABELS_IMAGE)
+    # The image is one that the environment has anyway and mirrors with the others.
     return BatchJob.model_validate(
         {
             "kind": "job",
@@ -75,6 +79,7 @@ def own_job(context: Context) -> BatchJob:
             "efa": int(all(row.efa_interfaces for row in rows) and not profile),
             "huge_pages_mib": 0,
             "topology": "none",
+            # A retry would hide what the gate looks for.
             "retries": 0,
             "keep_seconds": _KEEP_SECONDS,
             # Kubernetes ends it too, should nobody be left who does.
@@ -109,6 +114,7 @@ def _elastic(context: Context) -> Result:
     return Result(
         last.passed,
         "; ".join(step.reason for step in steps),
+        # The last step decides: it is the first that failed, or all passed.
         [check for step in steps for check in step.checks],
         last.next_step,
         last.answers,
@@ -125,6 +131,7 @@ def _told(made: Run, replicas: int) -> None:
             "patch",
             "PyTorchJob.v1.kubeflow.org",
             made.name,
+            # A merge patch, so that the other replica types stay.
             f"--namespace={made.namespace}",
             "--type=merge",
             "-p",
@@ -172,6 +179,7 @@ def _work(context: Context, job: Any) -> BatchJob:
     environment = context.environment
     weights = environment.governance.priorities
     extra = job.elastic.extra_priority or job.priority
+    # Extra replicas of an elastic job may have a lower priority than the job itself, and those are to go.
     above = [name for name, weight in weights.items() if extra is None or weight > weights.get(extra, 0)]
     whole = environment.instance_groups[job.group].count
     reach = min(whole, _reach(context, job))
@@ -184,6 +192,7 @@ def _work(context: Context, job: Any) -> BatchJob:
             "partition": job.partition,
             "priority": min(above, key=lambda name: weights[name]) if above and job.team else None,
             "nodes": max(reach - job.sizes[0], 1),
+            # As long as the gate may wait, and a minute more: the job has to see it until it is deleted.
             "command": ("python3", "-c", f"import time; time.sleep({int(context.seconds) + 60})"),
         }
     )

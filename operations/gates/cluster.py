@@ -33,6 +33,7 @@ def _observe(context: Context) -> Observation:
         )
         return observation
     observation.check(name, "InService", cluster.status, cluster.status == "InService")
+    # Nothing that could be waited for.
     if cluster.status in _GONE:
         observation.final = f"{_GONE[cluster.status]}: {cluster.message or 'HyperPod gives no reason'}"
     _groups(context, cluster, observation)
@@ -71,8 +72,10 @@ def _groups(context: Context, cluster: Cluster, observation: Observation) -> Non
         if row is None:
             observation.check(f"group {name}", f"{group.count} of {group.count}", "is not in the cluster", False)
             continue
+        # Karpenter moves the target between its own bounds, so the file's count is only where it began.
         desired = row.target if moves else group.count
         message = f"{row.current} of {row.target}" + (f", the file says {group.count}" if row.target != desired else "")
+        # A plan that has not begun has no instances to give, which is no failure of the group.
         if row.current < desired and row.plan and row.plan_status not in ("", "Active"):
             message += _plan(context, row.plan, observation)
         observation.check(f"group {name}", f"{desired} of {desired}", message, row.current == row.target == desired)
@@ -86,6 +89,7 @@ def _plan(context: Context, arn: str, observation: Observation) -> str:
         observation.final = f"training plan {name} is {status} and has no window to come"
         observation.next_step = "give the group another plan or capacity, or lower its count"
         return f", training plan {name} is {status}"
+    # Waiting for longer than the gate may take would only end in a time-out.
     if starts > datetime.now(UTC) + timedelta(seconds=max(context.left, 0)):
         observation.final = f"training plan {name} begins at {starts.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         observation.next_step = "run this gate again after that"
@@ -109,6 +113,7 @@ def _kubernetes(context: Context, existing: Sequence[Node], observation: Observa
         well[node.group] += not why
         if why:
             observation.check(f"{node.id} of {node.group}", f"Ready and {HEALTHY} in Kubernetes", why, False)
+    # Only whole groups are good news; nodes that are not are named one by one above.
     for group, count in sorted(Counter(node.group for node in existing).items()):
         if well[group] == count:
             observation.check(f"{group} in Kubernetes", f"{count} ready", f"{count} ready", True)
@@ -124,10 +129,12 @@ def _why_not(node: dict[str, Any] | None) -> str:
     if ready["status"] != "True":
         return f"Ready is {ready['status']}: {ready.get('message', 'kubelet says nothing')}"
     labels = node["metadata"].get("labels", {})
+    # Without the label HyperPod has said nothing against the node.
     if labels.get(HEALTH_LABEL, HEALTHY) != HEALTHY:
         return f"{HEALTH_LABEL.rpartition('/')[2]} is {labels[HEALTH_LABEL]}"
     if labels.get(_DEEP_HEALTH) == "Failed":
         return "its deep health check failed"
+    # A person has taken it out of use.
     if node.get("spec", {}).get("unschedulable"):
         return "is cordoned"
     return ""

@@ -16,10 +16,9 @@ from ...config.errors import CommandError
 from ...config.loading.load import LoadedEnvironment
 from ...planning.delivery.gate_evidence import Evidence
 from ...planning.delivery.gate_table import gate_table, settings_of, why_not
-from ..aws.account import account_of
-from ..cdk.deployment import load
+from ..arguments import account_for, add_name, add_sandbox, load
 from ..output.columns import columns
-from ..output.console import stop_on_errors, write_json, write_line, write_note
+from ..output.console import stop_on_errors, write_answer, write_json, write_line, write_note
 from .evidence import Keeper, summary
 from .run import gate_names, run_gate
 
@@ -29,7 +28,7 @@ _MOST_CHECKS: Final = 12
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright gate`."""
-    parser.add_argument("environment", nargs="?", metavar="ENV", help="name in environments/, or path of a file")
+    add_name(parser, required=False)
     parser.add_argument("more", nargs="*", metavar="GATE", help=f"gates to run: {', '.join(gate_table())}")
     parser.add_argument("--list", action="store_true", help="print the gates, what applies and how long each may take")
     parser.add_argument("--timeout", type=float, metavar="MIN", help="minutes that each gate may take")
@@ -37,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--evidence", metavar="PLACE", help="s3://BUCKET/PREFIX or a folder (default: the environment's own bucket)"
     )
     parser.add_argument("--keep-going", action="store_true", help="run the others after one that failed")
-    parser.add_argument("--sandbox", action="store_true", help="use the sandbox, whatever account the file names")
+    add_sandbox(parser)
     parser.add_argument("--json", action="store_true", help="print the evidence of all gates as JSON")
 
 
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError(f"{environment.name} has no cluster, so there is nothing for a gate to look at", code=2)
     # Whoever cancels a build ends its processes so, and the jobs of a gate have to go all the same.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    account = account_of(environment, args.project, args.sandbox)
+    account = account_for(args, environment)
     keeper = Keeper(environment, account, args.project, args.evidence)
     write_note(f"gates of {environment.name} → {account}")
     done, failed = list[Any](), False
@@ -104,14 +103,10 @@ def _list(loaded: LoadedEnvironment, as_json: bool) -> int:
         }
         for gate in gate_table().values()
     ]
-    if as_json:
-        write_json(rows)
-        return 0
     shown = [("gate", "minutes", "what", "")]
     shown += [
         (row["gate"], str(row["minutes"]), row["title"], row["skipped"] and f"skipped: {row['skipped']}")
         for row in cast(list[Any], rows)
     ]
-    for line in columns(shown, right=(1,)):
-        write_line(line)
+    write_answer(as_json, rows, columns(shown, right=(1,)))
     return 0

@@ -128,7 +128,7 @@ class Context:
             missing = observed.missing
             if not missing and not observed.final:
                 return Result(True, in_words(observed.checks), observed.checks, "", observed.answers)
-            message = _listed(missing) or observed.final
+            message = in_words(missing) or observed.final
             if observed.final:
                 reason = f"{message}; {observed.final}" if missing and observed.final not in message else observed.final
                 return Result(False, reason, observed.checks, observed.next_step, observed.answers)
@@ -148,12 +148,6 @@ class Context:
 
 
 def in_words(checks: Sequence[Check]) -> str:
-    """What was found to be right, shortly."""
+    """What checks saw, shortly: `h200 14 of 16; i-0123 Pending`."""
     shown = "; ".join(f"{check.about} {check.seen}" for check in checks[:_NAMED])
     return shown + (f"; and {len(checks) - _NAMED} more" if len(checks) > _NAMED else "")
-
-
-def _listed(missing: Sequence[Check]) -> str:
-    """`h200 14 of 16, i-0123 Pending`: what is not yet so."""
-    shown = "; ".join(f"{check.about} {check.seen}" for check in missing[:_NAMED])
-    return shown + (f"; and {len(missing) - _NAMED} more" if len(missing) > _NAMED else "")

@@ -56,11 +56,13 @@ class Run:
     def found(self) -> dict[str, Any] | None:
         """The job as Kubernetes has it; None when it is not there."""
         kind = resource(self.job)
+        # A list with a field selector: kubectl answers an absent object by an error that looks like any other.
         items = self.kubectl.items(kind, f"--namespace={self.namespace}", f"--field-selector=metadata.name={self.name}")
         return items[0] if items else None
 
     def pods(self) -> list[dict[str, Any]]:
         """Its pods."""
+        # By the name of the job, as every kind of ours labels its pods.
         return self.kubectl.items("pods", f"--namespace={self.namespace}", f"--selector={_NAME_LABEL}={self.name}")
 
     def log(self, pod: str, container: str) -> str:
@@ -72,6 +74,7 @@ class Run:
     def delete(self) -> None:
         """Take away what is there of it."""
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": self.manifests})
+        # --wait=false: pods take their grace period, and nobody waits for that.
         self.kubectl.run("delete", "--filename=-", "--ignore-not-found", "--wait=false", specified=text)
 
     def observe(self, observation: Observation, state: State, *, desired: State = "succeeded") -> list[dict[str, Any]]:
@@ -120,6 +123,7 @@ class Run:
         self.observe(observation, state)
         if state == "absent":
             observation.final = f"{self.name} is gone: somebody deleted it"
+        # The message of the job often repeats the reason of its pod.
         elif state == "failed" and message:
             observation.final += f": {message}" if message not in observation.final else ""
         return observation
@@ -137,6 +141,7 @@ class Run:
     def _logs(self, pods: Sequence[dict[str, Any]]) -> dict[str, str]:
         """The ends of the logs of pods that did not succeed, of a few."""
         logs: dict[str, str] = {}
+        # Logs of three pods tell as much as those of a hundred, and the evidence stays readable.
         for item in [pod for pod in pods if pod.get("status", {}).get("phase") != "Succeeded"][:3]:
             name, container = item["metadata"]["name"], item["spec"]["containers"][0]["name"]
             try:
@@ -152,6 +157,7 @@ def state_of(job: dict[str, Any] | None) -> tuple[State, str]:
     if job is None:
         return "absent", ""
     status = job.get("status") or {}
+    # A condition stays in the list with status False once it is over.
     for condition in status.get("conditions") or ():
         if condition.get("status") == "True" and condition.get("type") in (*_GOOD, *_BAD):
             good = condition["type"] in _GOOD
@@ -159,6 +165,7 @@ def state_of(job: dict[str, Any] | None) -> tuple[State, str]:
     if (ray := status.get("jobStatus")) in (*_GOOD, *_BAD):
         return "succeeded" if ray in _GOOD else "failed", status.get("message", "")
     running = status.get("active") or status.get("startTime") or status.get("replicaStatuses")
+    # Each kind says in another field that it has begun.
     return "running" if running else "waiting", ""
 
 
@@ -196,6 +203,7 @@ def submitted(context: Context, stem: str, job: Job) -> Iterator[Run]:
                 ) from None
         yield run
     finally:
+        # Also after Ctrl-C and errors: a canary that stays holds GPUs.
         try:
             run.delete()
         except Refused as refused:
@@ -209,12 +217,14 @@ def made(context: Context, stem: str, job: Job) -> Run:
     """A job that is not submitted yet. Raises CommandError where rules refuse it; their findings are printed."""
     name = f"podwright-{stem}"
     draft = _manifests(context, name, job)
+    # Of the content without the name: the same job has the same name in a later run, and is found there.
     digest = hashlib.sha256(json.dumps(draft, sort_keys=True).encode()).hexdigest()[:8]
     name = f"podwright-{stem}-{digest}"
     return Run(context, name, _manifests(context, name, job))
 
 
 def _manifests(context: Context, name: str, job: Job) -> list[Manifest]:
+    # As one of the environment's jobs, so that the same rules and the same manifests as for people's jobs hold.
     environment = context.environment.model_copy(update={"jobs": {**context.environment.jobs, name: job}})
     return job_manifests(replace(context.loaded, environment=environment), [name])[name]
 

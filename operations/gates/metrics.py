@@ -34,6 +34,7 @@ def run(context: Context) -> Result:
     desired = series(environment, context.types)
     context.asked["exporters"] = {name: len(names) for name, names in desired.items()}
     try:
+        # One cheap query first: a workspace that lets nobody ask is another problem than one without series.
         server.instant("vector(1)", time.time())
     except QueryError as error:
         # Only the sandbox says this, which starts the machine's own Prometheus behind its workspaces.
@@ -51,7 +52,10 @@ def series(environment: Environment, types: Catalog) -> dict[str, list[str]]:
         if metric.exporter in runs and metric.name in existing:
             results[metric.exporter].append(metric.name)
     results["recorded"] = [
-        item.name for item in recordings() if item.name in existing and item.name.startswith("cluster:")
+        # Those of the whole cluster: recordings of teams and jobs have series only once there is work.
+        item.name
+        for item in recordings()
+        if item.name in existing and item.name.startswith("cluster:")
     ]
     return {name: names for name, names in results.items() if names}
 
@@ -63,12 +67,14 @@ def _observe(context: Context, server: Prometheus, desired: dict[str, list[str]]
     for name, names in desired.items():
         count = _count(server, _query(names, environment.cluster.name, minutes), now)
         idle = not count and name in _WITH_WORK
+        # Exporters of work are silent until there is some, and that is no failure.
         absent = "no work of its kind yet" if idle else f"nothing in {minutes} min"
         message = f"{count} series" if count else absent
         observation.check(f"metrics of {name}", f"series in {minutes} min", message, bool(count) or idle)
     if "node" in desired:
         nodes = _running(context)
         count = _count(server, _NODES.format(cluster=environment.cluster.name, minutes=minutes), now)
+        # A node that is being replaced may still have sent something lately, so more is fine.
         observation.check("nodes that send metrics", nodes, f"{count} of {nodes}", count >= nodes)
     observation.answers["workspace"] = server.url.rpartition("/")[2]
     _dashboards(context, observation)
@@ -84,6 +90,7 @@ def _count(server: Prometheus, query: str, now: float) -> int:
         result = server.instant(query, now)
     except QueryError as error:
         raise CommandError(f"the workspace refuses a query: {error}", "check its status in the console") from None
+    # An empty answer means none; count() gives no zero.
     return int(float(result[0]["value"][1])) if result else 0
 
 
@@ -99,6 +106,7 @@ def _dashboards(context: Context, observation: Observation) -> None:
     for item in stack_resources(account, f"{environment.name}-observability"):
         by_type.setdefault(item.type, []).append(item)
     if environment.observability and environment.observability.managed_grafana:
+        # An absent workspace is checked like one that is there.
         ids = [item.name for item in by_type.get("AWS::Grafana::Workspace", [])] or [""]
         for id in ids:
             status = (

@@ -54,6 +54,7 @@ def _measured(context: Context, group: str, nodes: int) -> tuple[list[Row] | Non
     with submitted(context, f"nccl-{nodes}", _job(context, group, nodes)) as made:
         result = context.wait(made.ended)
         log = _launcher_log(made)
+    # Read before the job is deleted, which takes its log away.
     rows = parsed(log)
     if not result.passed:
         result.answers["launcher"] = log
@@ -75,6 +76,7 @@ def _job(context: Context, group: str, nodes: int) -> NcclTest:
             "image": nccl_image(environment),
             "folder": settings.folder,
             "nodes": nodes,
+            # From 8 MB on; below it the time of a message is latency and says nothing of bandwidth.
             "min_bytes": "8M",
             "max_bytes": settings.max_bytes,
             "keep_seconds": _KEEP_SECONDS,
@@ -100,6 +102,7 @@ def _judge(context: Context, group: str, nodes: int, rows: list[Row], observatio
     observation.check(
         f"{group} over {nodes} nodes, results", "right", f"{wrong} wrong" if wrong else "right", not wrong
     )
+    # busbw grows with the message until it is flat, so the largest message is the node's bandwidth.
     best = max(rows, key=lambda row: row.bytes)
     types = context.environment.instance_groups[group].types
     # A group of several types is as fast as its slowest.
@@ -131,6 +134,7 @@ def _least(context: Context, group: str, threshold: Threshold) -> tuple[float | 
 
 def _next(context: Context, group: str, rows: list[Row]) -> str:
     best = max(row.busbw for row in rows)
+    # NCCL falls back to TCP without a word where it does not find EFA's plug-in.
     if best < _TCP:
         return (
             "that is TCP, not EFA: the image lacks aws-ofi-nccl, or pods have no vpc.amazonaws.com/efa; "

@@ -37,6 +37,7 @@ _PLURAL: Final = {
     "Queue": "queues.scheduling.run.ai",
     "ConfigMap": "configmaps",
 }
+# Kubernetes writes one amount in several units: 0.5 comes back as 500m.
 _QUANTITY: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
 _UNITS: Final = {"": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
@@ -84,6 +85,7 @@ def _service(context: Context, observation: Observation) -> None:
     for team, desired in compute_quotas(environment.governance, policy).items():
         quota = by_team.get(team)
         if quota is None:
+            # Not there yet: CloudFormation may still be making it, so the gate goes on waiting.
             observation.check(f"quota of {team}", "Created", "is not there", False)
             continue
         messages = _status(
@@ -94,9 +96,11 @@ def _service(context: Context, observation: Observation) -> None:
         )
         if messages is None:
             messages = _difference(desired["ComputeQuotaConfig"], quota.get("ComputeQuotaConfig", {}))
+        # A quota that is switched off keeps its numbers and grants nothing.
         off = quota.get("ActivationState", "Enabled") != "Enabled"
         messages = messages or ("is switched off (ActivationState)" if off else None)
         observation.check(f"quota of {team}", "in force as in the file", messages or quota["Status"], messages is None)
+    # A team that left the file would keep its guarantee.
     for team in sorted(by_team.keys() - environment.governance.teams.keys()):
         observation.check(f"quota of {team}", "not there: the file has no such team", by_team[team]["Status"], False)
     desired = scheduler_config(environment.governance, policy)
@@ -135,6 +139,7 @@ def _expected(context: Context) -> Iterator[Object]:
     specified = stack_values(context.account, environment, context.project)
     objects, _ = filled(environment, specified, mirror_of(environment, read_artifacts(context.project)))
     for item in objects:
+        # Of YuniKorn's ConfigMaps the one with queues.
         if item["kind"] in kinds and (item["kind"] != "ConfigMap" or "queues.yaml" in item.get("data", {})):
             yield item
 
@@ -156,6 +161,7 @@ def _object(desired: Object, result: Sequence[Object], observation: Observation)
         (
             item
             for item in result
+            # Objects of the cluster have no namespace.
             if item["metadata"]["name"] == name and namespace in (None, item["metadata"].get("namespace"))
         ),
         None,
@@ -179,6 +185,7 @@ def _conditions(context: Context, engine: Any, observation: Observation) -> None
         )
         for about, item in pairs:
             conditions = (item or {}).get("status", {}).get("conditions", ())
+            # Kueue writes the condition some seconds after the object.
             active = next((entry for entry in conditions if entry["type"] == "Active"), None)
             if item is None:
                 observation.check(about, "Active", "is not there", False)
@@ -199,6 +206,7 @@ def _accounts(context: Context, slurm: Any) -> Observation:
         next_step=f"`podwright doctor {context.environment.name}`; the controller's set-up log says what failed"
     )
     rows = slurm.run("sacctmgr --noheader --parsable2 show associations format=Account,User,GrpTRES").splitlines()
+    # Rows with a user are people's own; the account's row has none.
     shown = {row.split("|")[0]: row.split("|")[2] for row in rows if row.count("|") == 2 and not row.split("|")[1]}
     observation.answers["associations"] = shown
     groups = context.environment.instance_groups
@@ -229,6 +237,7 @@ def _difference(desired: Any, result: Any, path: str = "") -> str | None:
         pairs = zip(_sorted(desired), _sorted(result), strict=True)
         parts = (_difference(one, other, f"{path}[{at}]") for at, (one, other) in enumerate(pairs))
         return next((part for part in parts if part), None)
+    # Numbers before texts, so that 1 and "1" and 1000m are the same.
     if _number(desired) is not None and _number(desired) == _number(result):
         return None
     return None if desired == result else f"{path} is {result!r}, and {desired!r} is wanted"
@@ -244,6 +253,7 @@ def _sorted(items: list[Any]) -> list[Any]:
 
 def _number(value: Any) -> Decimal | None:
     """A number or a quantity of Kubernetes, which its API may write in another unit; None for anything else."""
+    # bool is an int in Python, and true is no amount.
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     match = _QUANTITY.fullmatch(str(value))

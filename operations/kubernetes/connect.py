@@ -20,11 +20,11 @@ from urllib.parse import urlsplit
 
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
-from ..aws.account import Account, account_of
+from ..arguments import add_environment, open_target
+from ..aws.account import Account
 from ..aws.deployed import eks_cluster
 from ..aws.runner import run_in_vpc
 from ..aws.session import hand_over, nodes, shell, tunnel
-from ..cdk.deployment import add_environment, load
 from ..output.console import write_line
 from ..programs.helm import tool
 
@@ -41,8 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the kubeconfig, say how to use it, and hold the tunnel open if there is one."""
-    environment = load(args).environment
-    account = account_of(environment, args.project, args.sandbox)
+    environment, account = open_target(args)
     if environment.cluster.orchestrator == "slurm":
         return _login(environment, account, args.command)
     if args.command:
@@ -62,7 +61,9 @@ def run(args: argparse.Namespace) -> int:
             f"{host} cannot be reached from here, and there is no running node to go through",
             f"`podwright connect {environment.name} --run 'kubectl get nodes'` works inside the VPC",
         )
+    # The same node for the same cluster, so that a second tunnel goes the same way.
     command = tunnel(account, min(system, key=lambda node: (node.group, node.instance)), host, port, args.port)
+    # Before the tunnel: once the plugin has the terminal nothing of ours runs any more.
     file = write_kubeconfig(args.project, environment, account, cluster, f"https://127.0.0.1:{args.port}")
     _say(file)
     write_line("The tunnel stays open until you press Ctrl-C.")
@@ -75,6 +76,7 @@ def _login(environment: Environment, account: Account, command: str | None) -> i
         what = "--run needs the runner of an EKS cluster" if command else "the nodes of the sandbox are simulated"
         raise CommandError(f"{what}; {environment.name} is a Slurm cluster", "connect without --run to one in AWS")
     existing = nodes(account, environment.cluster.name)
+    # The login node is the one for people; the controller stands in where there is none.
     for node_type in ("login", "controller"):
         groups = [
             name
@@ -105,6 +107,7 @@ def write_kubeconfig(
     Through a tunnel the certificate is still checked against the API's own name.
     """
     name = environment.name
+    # -I: the plugin runs in whatever folder kubectl is called from, and takes no module from there.
     program = [
         "-I",
         "-m",
@@ -128,6 +131,7 @@ def write_kubeconfig(
                 "name": name,
                 "cluster": {
                     "server": server,
+                    # Through a tunnel the server is 127.0.0.1, and the certificate is for the API's own name.
                     "tls-server-name": urlsplit(cluster["endpoint"]).hostname,
                     "certificate-authority-data": cluster["certificateAuthority"]["data"],
                 },
@@ -140,6 +144,7 @@ def write_kubeconfig(
                 "user": {
                     "exec": {
                         "apiVersion": "client.authentication.k8s.io/v1",
+                        # kubectl may run in a script, where a question would hang.
                         "interactiveMode": "Never",
                         "command": sys.executable,
                         "args": program,
@@ -151,6 +156,7 @@ def write_kubeconfig(
     }
     file = root / ".podwright" / "kubeconfig" / name
     file.parent.mkdir(parents=True, exist_ok=True)
+    # Made before it is written, so that it is never readable by others.
     file.touch(mode=0o600)
     file.chmod(0o600)
     # JSON is YAML, and kubectl reads both.

@@ -22,10 +22,12 @@ def filled(
     environment: Environment, specified: Mapping[str, str], mirror: Mapping[str, Image]
 ) -> tuple[list[Object], list[str]]:
     """The objects, and the paths of the values that they need and nobody gave."""
+    # A placeholder where nobody gave a value shows where in the objects it is needed.
     values = {path: specified.get(path, f"${{{path}}}") for path in value_paths(environment)}
     objects = list(rendered(environment, DeployedValues.parse(values), mirror))
     texts = chain.from_iterable(map(_texts, objects))
     missing = {path for text in texts for path in _PLACEHOLDER.findall(text)}
+    # A value that no object needs is not missing.
     return objects, sorted(missing & (values.keys() - specified.keys()))
 
 

@@ -54,6 +54,7 @@ def planned_jobs(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[s
     refused = [
         finding
         for finding in errors(findings(environment, loaded.source))
+        # A finding about jobs as a whole concerns each of them.
         if finding.path == "jobs" or _is_of_job(finding.path, desired)
     ]
     if refused:
@@ -72,6 +73,7 @@ def yaml_text(manifests: Iterable[Manifest]) -> str:
     """Manifests as documents of one YAML file."""
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
+    # Kubernetes' own order (apiVersion, kind, metadata, spec) is the one that people read.
     yaml.sort_base_mapping_type_on_output = False
     yaml.width = 120
     # Requests and limits are one value, and readers want to see both.
@@ -86,6 +88,7 @@ def rejection(loaded: LoadedEnvironment, name: str, message: str) -> list[Findin
     job = loaded.environment.jobs[name]
     results = []
     for line in message.splitlines():
+        # A message may name a field twice.
         for location in dict.fromkeys(_FIELD.findall(line)):
             path = field_of(name, job, location)
             results.append(

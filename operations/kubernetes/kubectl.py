@@ -56,10 +56,12 @@ class Kubectl:
 
 
 def way(project: Path, environment: Environment, account: Account) -> Kubectl | None:
-    """Find kubectl a way to the cluster; None where only the VPC leads there.
+    """Find kubectl a way to the cluster; None where only the VPC leads there, and on Slurm, which has no Kubernetes.
 
     The way is direct, or a tunnel that `podwright connect` holds open.
     """
+    if environment.cluster.orchestrator != "eks":
+        return None
     cluster = eks_cluster(account, environment)
     endpoint, validates = urlsplit(cluster["endpoint"]), not is_store(cluster)
     if reachable(endpoint.hostname or "", endpoint.port or 443):

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from ...planning.kubernetes.eks_token import eks_token
 from ..aws.account import shell_account
 
+# A minute less than EKS takes it for, as clocks differ.
 _LIFETIME = timedelta(minutes=14)
 
 

@@ -6,8 +6,7 @@ training plans, with the API calls that each read makes. What your credentials d
 
 import argparse
 
-from ..aws.account import account_of
-from ..cdk.deployment import add_environment, load
+from ..arguments import add_environment, open_target
 from ..output.console import write_json
 from .cluster_table import report, write_report
 from .reader import Live
@@ -26,8 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what is there."""
-    environment = load(args).environment
-    account = account_of(environment, args.project, args.sandbox)
+    environment, account = open_target(args)
     if args.watch is not None:
         watch(Live(environment, account, args.project), max(args.watch, 1.0), times=args.times, as_json=args.json)
         return 0

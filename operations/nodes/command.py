@@ -7,17 +7,16 @@ that goes stop; what is on the disks of a replaced node is gone.
 import argparse
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...config.settings.groups import InstanceGroup
-from ..aws.account import Account, account_of
+from ..arguments import add_name, add_project, add_sandbox, open_target
+from ..aws.account import Account
 from ..aws.calls import change
 from ..aws.clusters import Node, existing_cluster
 from ..aws.clusters import nodes as cluster_nodes
-from ..cdk.deployment import load
 from ..kubernetes.kubectl import way
 from ..output.confirm import confirm
 from ..output.console import write_answer, write_note
@@ -47,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     }
     for name, help_text in words.items():
         verb = verbs.add_parser(name, help=help_text)
-        verb.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
+        add_name(verb)
         checks = name == "health-check"
         verb.add_argument("nodes", metavar="NODE", nargs="*" if checks else "+", help="a node of the cluster")
         if checks:
@@ -55,18 +54,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             verb.add_argument("--check", action="append", choices=list(CHECKS), help="only this check; repeatable")
         verb.add_argument("--yes", action="store_true", help="do it without asking")
         verb.add_argument("--wait", type=float, metavar="MINUTES", help="follow it for so long at most")
-        verb.add_argument("--sandbox", action="store_true", help="use the sandbox, whatever account the file names")
+        add_sandbox(verb)
         verb.add_argument("--json", action="store_true", help="print the result as JSON")
-        verb.add_argument(
-            "--project", metavar="DIR", type=Path, default=argparse.SUPPRESS, help="folder of the project"
-        )
+        add_project(verb)
         verb.set_defaults(verb=name)
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what the verb says. Returns 1 when HyperPod refuses a node, or what was waited for does not come."""
-    environment = load(args).environment
-    account = account_of(environment, args.project, args.sandbox)
+    environment, account = open_target(args)
     cluster = environment.cluster.name
     existing = cluster_nodes(account, cluster)
     if args.verb == "health-check":
@@ -74,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     nodes = chosen(existing, args.nodes)
     action: Action = "reboot" if args.verb == "reboot" else "replace"
     _refuse(environment, action, nodes, account)
-    kubectl = way(args.project, environment, account) if environment.cluster.orchestrator == "eks" else None
+    kubectl = way(args.project, environment, account)
     observers = [Observer(account, cluster, node, kubectl) for node in nodes]
     before = [observer.observe() for observer in observers]
     write_note(f"{args.verb} {', '.join(node.id for node in nodes)} of {environment.name} → {account}")

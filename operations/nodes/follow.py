@@ -56,6 +56,7 @@ def follow(
         try:
             reads = [(observer.observe(), observer, timeline) for observer, timeline in left]
         except Refused as refused:
+            # Said once, as it may take minutes.
             if not unanswered:
                 write(f"{'':13}Kubernetes does not answer, which is tried again: {refused}")
             unanswered = True
@@ -64,6 +65,7 @@ def follow(
         for message in events.new():
             write(f"{'':13}{message}")
         for snapshot, observer, timeline in reads:
+            # By the time of the look: with many nodes a round takes longer than its pause.
             over = max(over, snapshot.at - timeline.begun)
             node = f"{observer.node.id}: " if len(watched) > 1 else ""
             for mark in timeline.take(snapshot):

@@ -88,10 +88,12 @@ def _follow(account: Account, cluster: str, nodes: Sequence[Node], started: floa
     status: dict[str, str] = {}
     while True:
         now = {node.id: node.status for node in cluster_nodes(account, cluster)}
+        # A node that fails is replaced, and leaves the list under its id.
         changed = {id: now.get(id, "gone: replaced") for id in ids if now.get(id, "gone: replaced") != status.get(id)}
         for id, word in sorted(changed.items()):
             write_note(f"  {shown(time.time() - started):>9}  {id}: {word}")
         status |= changed
+        # The first reads may come before HyperPod has begun: Running then means nothing.
         checked |= {id for id in ids if status[id] != "Running"}
         at_work = any(word in _AT_WORK for word in status.values())
         if (checked == ids and not at_work) or time.time() - started > seconds:

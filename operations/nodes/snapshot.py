@@ -75,6 +75,7 @@ class Observer:
 
     def observe(self) -> Snapshot:
         """The state of things now. Which jobs are watched is decided by the first read."""
+        # Only the group's: clusters have thousands of nodes.
         instances = {node.id: node.status for node in nodes(self._clients, self._cluster, self.node.group)}
         if self._kubectl is None:
             return Snapshot(self._clock(), instances, None, False, False, {}, None, frozenset(), {}, False)
@@ -84,6 +85,7 @@ class Observer:
         }
         mine = kubernetes.get(self.node.kubernetes_name)
         pods = list(self._pods())
+        # The first look decides, as a job may have left the node before the second.
         if self._jobs is None:
             self._jobs = set(filter(None, (job_of(pod) for pod in pods if self._is_on_node(pod))))
         return Snapshot(
@@ -94,6 +96,7 @@ class Observer:
             tainted=any(taint["key"] == HEALTH_LABEL for taint in _spec(mine).get("taints", ())),
             reasons=_reasons(mine),
             boot=mine.get("status", {}).get("nodeInfo", {}).get("bootID") if mine else None,
+            # The instance id stands in the node's name, and nowhere else that both services know.
             ready=frozenset(name.removeprefix("hyperpod-") for name, item in kubernetes.items() if _is_healthy(item)),
             jobs={job: self._of(job, pods) for job in self._jobs},
             sees_kubernetes=True,
@@ -109,11 +112,13 @@ class Observer:
             namespaces = {job.namespace for pod in on_node if self._is_on_node(pod) and (job := job_of(pod))}
         else:
             namespaces = {job.namespace for job in self._jobs}
+        # Pods that come anew lie on other nodes, so whole namespaces are read.
         for namespace in sorted(namespaces):
             yield from self._kubectl.items("pods", f"--namespace={namespace}")
 
     def _is_on_node(self, pod: Object) -> bool:
         on_it = pod["spec"].get("nodeName") == self.node.kubernetes_name
+        # A pod that has ended stays bound to its node until it is deleted.
         return on_it and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
 
     def _of(self, job: Job, pods: Iterable[Object]) -> Pods:
@@ -126,6 +131,7 @@ class Observer:
 
 def job_of(pod: Object) -> Job | None:
     """What a pod belongs to; None for pods that come with every node, and for pods of nobody."""
+    # A pod may have several owners, of which one controls it.
     owner = next((item for item in pod["metadata"].get("ownerReferences", ()) if item.get("controller")), None)
     if owner is None or owner["kind"] in ("DaemonSet", "Node"):
         return None
@@ -134,6 +140,7 @@ def job_of(pod: Object) -> Job | None:
 
 def _runs(pod: Object) -> bool:
     runs = pod.get("status", {}).get("phase") == "Running" and is_ready(pod)
+    # A pod that is being deleted still runs, and its job counts on it no more.
     return runs and "deletionTimestamp" not in pod["metadata"]
 
 

@@ -64,11 +64,13 @@ class Timeline:
     @property
     def action(self) -> Action:
         """What HyperPod did, as far as it is seen."""
+        # Away and gone from the list: HyperPod gave the instance back before its successor came.
         if self.replacement or ("away" in self.marks and self._gone):
             return "replace"
         return "reboot" if "away" in self.marks else "none"
 
     @property
+    # Without jobs on the node there is nothing that could resume.
     def wanted(self) -> list[str]:
         """What has to be seen before the recovery is over."""
         jobs = ["resumed"] if self._before.jobs else []
@@ -82,7 +84,9 @@ class Timeline:
     def take(self, now: Snapshot) -> list[str]:
         """Take in a look, and return what is new."""
         self.reasons.update(now.reasons)
+        # HyperPod lists an instance that is ending for a while; for the group it is gone.
         self._gone = now.instances.get(self._instance, "NotFound") in ("NotFound", "ShuttingDown")
+        # Only the first time counts: a node may be marked, cleared and marked again.
         new = [mark for mark, observed in self._tests.items() if mark not in self.marks and observed(now)]
         for mark in new:
             self.marks[mark] = now.at
@@ -91,11 +95,13 @@ class Timeline:
     def intervals(self, targets: Targets) -> list[Interval]:
         """What took how long, against the environment's targets."""
         minute, jobs = 60.0, bool(self._before.jobs)
+        # HyperPod replaces where nothing else is expected, so that is the limit.
         recovery = targets.reboot_minutes if self._expected == "reboot" else targets.replacement_minutes
         results: list[Interval] = []
         if self._expected != "none":
             sees = self._before.sees_kubernetes
             detection = float(targets.detection_seconds) if sees else None
+            # Without Kubernetes nobody sees the mark, so there is no detection to be measured.
             results.append(Interval("detection", "from the fault to the mark", self._span(None, "labelled"), detection))
             start = "labelled" if "labelled" in self.marks or sees else None
             results.append(
@@ -119,10 +125,12 @@ class Timeline:
     def _labelled(self, now: Snapshot) -> bool:
         if now.sees_kubernetes and now.health is not None:
             return now.health != HEALTHY
+        # Without a label the first that shows is that the node is away.
         return self._away(now)
 
     def _left(self, now: Snapshot) -> bool:
         earlier = {job: pods.on_node for job, pods in self._before.jobs.items()}
+        # By uid: a pod of the same name may have come anew elsewhere.
         return bool(earlier) and not any(uids & now.jobs[job].on_node for job, uids in earlier.items())
 
     def _away(self, now: Snapshot) -> bool:
@@ -131,23 +139,28 @@ class Timeline:
         if not now.sees_kubernetes:
             return False
         # A node that is only marked is not away yet: it waits for its jobs, or for HyperPod.
+        # A node that was away between two looks shows it by the id of its boot alone.
         anew = bool(self._before.boot and now.boot and now.boot != self._before.boot)
         return now.health is None or not now.up or anew
 
     def _back(self, now: Snapshot) -> bool:
+        # A node that never went has not come back.
         if "away" not in self.marks and not self._away(now):
             return False
         running = {id for id, status in now.instances.items() if status == "Running"}
         whole = running & now.ready if now.sees_kubernetes else running
         if self._instance not in whole and (new := whole - self._seen):
+            # The smallest id, so that two reads name the same one of several.
             self.replacement = min(new)
         before = sum(status == "Running" for status in self._before.instances.values())
+        # As many as before: other nodes of the group may have come and gone meanwhile.
         return (self._instance in whole or self.replacement is not None) and len(whole) >= before
 
     def _resumed(self, now: Snapshot) -> bool:
         earlier = self._before.jobs.items()
         # Pods that came anew have other uids; after a reboot the same pods may run again.
         self._interrupted = self._interrupted or any(not pods.running <= now.jobs[job].running for job, pods in earlier)
+        # Pods may have come anew on other nodes, so their number counts and not which they are.
         whole = all(len(now.jobs[job].running) >= len(pods.running) for job, pods in earlier)
         return bool(earlier) and self._interrupted and whole
 

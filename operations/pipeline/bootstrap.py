@@ -21,6 +21,7 @@ from ...planning.delivery.promotable import promotable, source_of
 from ..output.console import write_json, write_line
 from .synth import synthesize
 
+# The one of the CDK's own default.
 _QUALIFIER: Final = "hnb659fds"
 _OUT: Final = Path(".podwright") / "bootstrap"
 
@@ -78,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     shown = None
     for command in commands:
+        # Commands of one account stand together, under one heading.
         if command.account != shown:
             write_line(f"\n# with credentials of account {command.account}" if command.account else "\n# anywhere")
             shown = command.account
@@ -100,6 +102,7 @@ def _accounts(project: Project, settings: Pipeline, source: PipelineSource, asse
                 own.add(environment.region, settings.name, [])
     for environment in environments:
         account = accounts.setdefault(environment.account, _Account(environment.account))
+        # Roles of the pipeline are a stage of their own beside the environment's.
         for prefix in (environment.name, f"{settings.name}-{environment.name}"):
             templates = _templates(assembly, f"assembly-{prefix}/*.template.json")
             account.add(environment.region, prefix, templates)

@@ -5,8 +5,8 @@ itself. `cache` hands fetched archives to its builds, and `wait` and `protect` a
 """
 
 import argparse
-from pathlib import Path
 
+from ..arguments import add_project
 from . import bootstrap, cache, deploy, show, synth
 from .builds import protecting, waiting
 
@@ -29,9 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         verb.formatter_class = argparse.RawDescriptionHelpFormatter
         module.add_arguments(verb)
         # The same as the whole command has, so that it may stand behind the verb.
-        verb.add_argument(
-            "--project", metavar="DIR", type=Path, default=argparse.SUPPRESS, help="folder of the project"
-        )
+        add_project(verb)
         verb.set_defaults(verb=module.run)
 
 

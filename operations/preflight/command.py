@@ -14,8 +14,7 @@ from typing import Final
 
 from ...config.catalog.preflight_checks import preflight_checks
 from ...config.findings import counted, errors
-from ..aws.account import account_of
-from ..cdk.deployment import add_environment, load
+from ..arguments import account_for, add_environment, load
 from ..output.console import write_findings, write_json, write_line
 from .check import Outcome
 from .inquiry import SANDBOX_SECONDS, SECONDS, findings_of, preflight
@@ -45,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         write_json({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": actions, "Resource": "*"}]})
         return 0
     loaded = load(args)
-    account = account_of(loaded.environment, args.project, args.sandbox)
+    account = account_for(args, loaded.environment)
     started = time.monotonic()
     outcomes = preflight(loaded, account, args.project, seconds=args.seconds)
     took = time.monotonic() - started

@@ -73,6 +73,7 @@ def free_addresses(ask: Ask) -> Answers:
     if not named:
         return
     existing, nodes = _described(ask), running(ask)
+    # An unknown id is a finding of the check before this one.
     for id, subnet in named.items():
         if id not in existing:
             continue
@@ -113,6 +114,7 @@ def security_groups(ask: Ask) -> Answers:
 def routes(ask: Ask) -> Answers:
     """Where existing subnets of nodes lead: in a standard network out, through a NAT gateway or another network."""
     vpc = ask.environment.network.vpc
+    # A closed network has no way out, and another check looks at its endpoints.
     if vpc is None or ask.environment.network.endpoints == "closed":
         return
     tables = _route_tables(ask, vpc)
@@ -121,6 +123,7 @@ def routes(ask: Ask) -> Answers:
         if table is None:
             yield Skip(f"no route table of {subnet.nodes} is shown")
             continue
+        # The default route alone: longer ones lead to particular networks.
         route = next((each for each in table["Routes"] if each.get("DestinationCidrBlock") == _EVERYWHERE), None)
         if route is None:
             yield Problem(
@@ -157,6 +160,7 @@ def endpoints(ask: Ask) -> Answers:
     path = ("network", "vpc", "id")
     for service in desired:
         suffix = f".{ask.environment.region}.{service}"
+        # An endpoint that is pending or rejected answers nobody.
         matches = [row for row in rows if row["ServiceName"].endswith(suffix) and row["State"] == "available"]
         if not matches:
             kind = "gateway" if service == GATEWAY_SERVICE else "interface"
@@ -172,6 +176,7 @@ def endpoints(ask: Ask) -> Answers:
                 "programs do not find it",
                 "turn its private DNS names on",
             )
+    # A gateway endpoint has no security group.
     yield from _closed_to_nodes(ask, vpc, [row for row in rows if row["VpcEndpointType"] == "Interface"])
     yield Note(f"{len(desired)} services")
 
@@ -216,9 +221,11 @@ def _new_nodes(ask: Ask, subnet: _Subnet, nodes: dict[str, int]) -> Iterator[tup
     own = dict(own_groups(ask.environment))
     for path, group in sections(ask.environment):
         subnet_ids = own[path].subnet_ids if path in own else ()
+        # A group with subnets of its own lies in these, whatever the zones say.
         subnet_ids = subnet_ids or group.zone_ids
         if subnet.id in subnet_ids or (subnet.zone and subnet.zone in subnet_ids):
             name, share = str(path[-1]), len(subnet_ids)
+            # Nodes that are there hold their addresses already.
             count = max(0, ceil(group.count / share) - nodes.get(name, 0) // share)
             yield name, count, addresses(group, ask.types, ask.environment)
 
@@ -251,6 +258,7 @@ def _talks_to_itself(ask: Ask, path: Path, group: dict[str, Any]) -> Answers:
         if not itself and (efa or direction == "inbound"):
             yield Problem(
                 path,
+                # Without EFA all outbound traffic is covered by the usual rule for 0.0.0.0/0.
                 f"{id} has no {direction} rule for all traffic {'from' if direction == 'inbound' else 'to'} itself; "
                 f"{'EFA' if efa else 'nodes among themselves'} cannot work without it",
                 f"add it: protocol all, {'source' if direction == 'inbound' else 'destination'} {id}",
@@ -271,6 +279,7 @@ def _table_of(tables: list[dict[str, Any]], subnet: str) -> dict[str, Any] | Non
     """The route table of a subnet: its own, else the VPC's main one."""
     pairs = [(table, association) for table in tables for association in table.get("Associations", [])]
     own = next((table for table, association in pairs if association.get("SubnetId") == subnet), None)
+    # Subnets without a table of their own follow the VPC's main one.
     return own or next((table for table, association in pairs if association.get("Main")), None)
 
 
@@ -283,6 +292,7 @@ def _closed_to_nodes(ask: Ask, vpc: AdoptedVpc, rows: list[dict[str, Any]]) -> A
     for row in rows:
         mine = [groups[group["GroupId"]] for group in row.get("Groups", []) if group["GroupId"] in groups]
         rules = [rule for group in mine for rule in group.get("IpPermissions", [])]
+        # Groups that AWS does not show cannot be judged.
         if mine and not any(_lets_in(rule, vpc.security_group, blocks) for rule in rules):
             yield Problem(
                 ("network", "vpc", "security_group"),
@@ -294,7 +304,9 @@ def _closed_to_nodes(ask: Ask, vpc: AdoptedVpc, rows: list[dict[str, Any]]) -> A
 
 def _lets_in(rule: dict[str, Any], group: str, blocks: list[IPv4Network]) -> bool:
     all_ports = rule["IpProtocol"] == "-1"
+    # Rules for all protocols have no ports.
     if not all_ports and not (rule["IpProtocol"] == "tcp" and rule["FromPort"] <= _HTTPS <= rule["ToPort"]):
         return False
     ranges = [IPv4Network(item["CidrIp"]) for item in rule.get("IpRanges", [])]
+    # A range may be let in as a whole or by parts; each subnet of nodes has to lie in one of them.
     return _names_group(rule, group) or all(any(map(block.subnet_of, ranges)) for block in blocks)

@@ -24,6 +24,7 @@ def types(ask: Ask) -> Answers:
         desired: Counter[str] = Counter()
         paths: dict[str, Path] = {}
         for path, group in sections(ask.environment):
+            # A group of mixed types may become all of one, which nobody can say before.
             if len(group.types) == 1 and group.count and (group.capacity == "spot") == spot:
                 desired[group.types[0]] += group.count
                 paths.setdefault(group.types[0], (*path, "count"))
@@ -64,6 +65,7 @@ def networks(ask: Ask) -> Answers:
     network = ask.environment.network
     if network.vpc is not None:
         return
+    # Deployed already, so what it takes is taken.
     if stack(ask, "network"):
         yield Note("the network is there")
         return
@@ -84,6 +86,7 @@ def file_systems(ask: Ask) -> Answers:
         yield Note("the file systems are there")
         return
     rows = ask.aws.pages("fsx", "describe_file_systems", "FileSystems")
+    # Quotas of FSx count by deployment type.
     existing = [row for row in rows if row.get("LustreConfiguration", {}).get("DeploymentType") == "PERSISTENT_2"]
     path = lustre_path(next(iter(created)))
     yield from _compare(ask, "lustre_count", len(created), len(existing), path)
@@ -103,6 +106,7 @@ def training_plans(ask: Ask) -> Answers:
     existing = [row for row in summaries if row["Status"] not in _OVER]
     yield from _compare(ask, "plans", len(desired), len(existing), ("training_plans",))
     taken: Counter[str] = Counter()
+    # Quotas of plans count by type what all plans reserve together.
     for capacity in (each for row in existing for each in row.get("ReservedCapacitySummaries", [])):
         taken[capacity["InstanceType"]] += capacity["TotalInstanceCount"]
     for name, plan in desired.items():
@@ -119,6 +123,7 @@ def _of_others(ask: Ask) -> Counter[tuple[str, bool]]:
     for cluster in other_clusters(ask):
         for group in (*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())):
             spot = "Spot" in group.get("CapacityRequirements", {})
+            # What a group wants counts as well: it will come.
             count = max(group.get("CurrentCount", 0), group.get("TargetCount", 0))
             counts[group.get("InstanceType", ""), spot] += count
     return counts
@@ -128,6 +133,7 @@ def _compare(ask: Ask, key: str, desired: int, taken: int, path: Path, instance_
     """A quota against what is wanted beside what is taken."""
     name, service = quotas()[key].named(instance_type), quotas()[key].service
     quota = _values(ask, service).get(name)
+    # A quota that is renamed or not listed yet must not look like one that suffices.
     if quota is None:
         yield Skip(f"Service Quotas lists no {name!r} for {service}")
         return
@@ -147,6 +153,7 @@ def _compare(ask: Ask, key: str, desired: int, taken: int, path: Path, instance_
 
 def _values(ask: Ask, service: str) -> dict[str, dict[str, Any]]:
     """The quotas of a service that an environment can meet, by name: as applied to the account, else as by default."""
+    # One call by code is far quicker than reading all pages for a name.
     names, codes = set(_names(ask, service)), ask.quota_codes.get(service, {})
     observed = ask.seen_codes.setdefault(service, {})
 
@@ -162,6 +169,7 @@ def _values(ask: Ask, service: str) -> dict[str, dict[str, Any]]:
         if names <= values.keys():
             break
         rows = ask.aws.pages("service-quotas", operation, "Quotas", until=complete, ServiceCode=service, MaxResults=100)
+        # The applied values win; defaults fill in what the account never changed.
         values = {row["QuotaName"]: row for row in rows if row["QuotaName"] in names} | values
     return values
 
@@ -172,6 +180,7 @@ def _by_code(ask: Ask, service: str, name: str, code: str) -> dict[str, Any] | N
         absent = {"NoSuchResourceException"}
         result = ask.aws.find("service-quotas", operation, absent, ServiceCode=service, QuotaCode=code)
         if result:
+            # A quota may have got another name under its code.
             return result["Quota"] if result["Quota"]["QuotaName"] == name else None
     return None
 

@@ -73,6 +73,7 @@ class Promotion:
         for step in self.steps:
             entry = self.record.of(step.name, self.content.of(step.environment))
             if step.name in self.chosen and entry:
+                # The entry of this content alone; what other content has passed stays proved.
                 self.record.store.remove(f"{step.name}/{entry.content}.json")
 
     def run(self, approve: Callable[[Step], str | None], lock: int) -> bool:
@@ -94,6 +95,7 @@ class Promotion:
             if entry and entry.state == "passed":
                 self.tell("skipped", step=step.name, passed=_moment(entry.ended), commit=entry.commit)
                 continue
+            # Before each step, as hours may have passed since the last one.
             self._unchanged()
             if step.kind == "approval":
                 who = approve(step)
@@ -131,6 +133,7 @@ class Promotion:
             )
 
     def _entry(self, step: Step) -> Entry:
+        # Written before the step begins: should this process die, the entry says what was under way.
         return Entry(step.name, self.content.of(step.environment), "started", time.time(), self.by, self.content.commit)
 
     def _carry_out(self, step: Step, lock: int) -> None:
@@ -162,6 +165,7 @@ class Promotion:
 
     def _line(self, step: Step, line: str) -> str:
         """A command line as this run has it."""
+        # Checks and tests look at files alone and know no sandbox.
         goes_there = self.sandbox and step.kind not in ("check", "tests") and line.split()[0] == _OWN
         return f"{line} --sandbox" if goes_there else line
 
@@ -172,6 +176,7 @@ class Promotion:
         """
         words = self._line(step, line)
         own = words.split()[0] == _OWN
+        # By this Python, whatever `podwright` is on PATH.
         program = [sys.executable, "-P", "-m", "podwright.operations.cli", *shlex.split(words)[1:]] if own else words
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("a+b", buffering=0) as output:
@@ -181,12 +186,15 @@ class Promotion:
                 reading.seek(0, os.SEEK_END)
                 process = subprocess.Popen(
                     program,
+                    # A command of the user's is a line of shell; ours are words, which no shell has to read.
                     shell=not own,
                     cwd=self.project,
                     env=self._variables(step),
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
+                    # The lock lives as long as any process that has the descriptor, so it covers a command that
+                    # outlives this one.
                     pass_fds=(lock,),
                 )
                 try:
@@ -211,6 +219,7 @@ class Promotion:
     def _variables(self, step: Step) -> dict[str, str]:
         profile = self.profiles.get(step.environment or "")
         chosen = {"AWS_PROFILE": profile} if profile else {}
+        # Without it a command's lines come when it ends.
         return {**os.environ, **chosen, "PYTHONUNBUFFERED": "1"}
 
     def _written(self, step: Step, since: float) -> list[str]:
@@ -218,6 +227,7 @@ class Promotion:
         folder = self.project / EVIDENCE / (step.environment or "")
         if not step.environment or not folder.is_dir():
             return []
+        # File systems keep times in whole seconds, some of them.
         files = sorted(file for file in folder.rglob("*") if file.is_file() and file.stat().st_mtime >= since - 1)
         return [str(file.relative_to(self.project)) for file in files]
 
@@ -244,6 +254,7 @@ def chosen_steps(
             "write `environments: [dev, staging, prod]` there, or stages under `pipeline:`",
             2,
         )
+    # Reversed, so that an environment which stands in two stages counts with the first.
     ranks = {name: rank for rank, stage in reversed(list(enumerate(order))) for name in stage.environments}
     for name in filter(None, (first_environment, last_environment)):
         if name not in ranks:

@@ -87,6 +87,7 @@ def _vpc(environment: Environment, assembly: Assembly) -> Data:
 def _zones(environment: Environment, assembly: Assembly) -> list[Data]:
     """Zones by id, each with its subnets by address."""
     types = environment_types(environment.instance_types)
+    # A gateway belongs to the zone of its subnet.
     gateways = Counter(
         subnet.id
         for gateway in assembly.of("AWS::EC2::NatGateway")
@@ -95,6 +96,7 @@ def _zones(environment: Environment, assembly: Assembly) -> list[Data]:
     results: dict[str, list[Data]] = {}
     for subnet in assembly.of("AWS::EC2::Subnet"):
         zone = subnet.properties["AvailabilityZoneId"]
+        # The construct's id holds zone and role.
         role = subnet.path.split("/")[-2].removeprefix(f"{zone}-")
         results.setdefault(zone, []).append(
             {
@@ -103,6 +105,7 @@ def _zones(environment: Environment, assembly: Assembly) -> list[Data]:
                 "nat_gateways": gateways[subnet.id],
             }
         )
+    # Subnets of an existing VPC are in no template.
     if environment.network.vpc:
         for (zone, role), block in planned(environment.network).items():
             results.setdefault(zone, []).append(
@@ -113,6 +116,7 @@ def _zones(environment: Environment, assembly: Assembly) -> list[Data]:
             subnet["usable"] = usable(IPv4Network(subnet["range"]))
             subnet |= _taken(environment, zone, subnet["role"], types)
     return [
+        # By address, as a person looks for a free range.
         {"id": zone, "subnets": sorted(subnets, key=lambda row: _address(row["range"]))}
         for zone, subnets in sorted(results.items())
     ]
@@ -142,6 +146,7 @@ def _groups(environment: Environment, assembly: Assembly) -> Iterator[Data]:
     for cluster in assembly.of("AWS::SageMaker::Cluster"):
         ordinary = [(item, False) for item in cluster.properties.get("InstanceGroups", ())]
         restricted = [(item, True) for item in cluster.properties.get("RestrictedInstanceGroups", ())]
+        # In the order of the file, which a template does not keep.
         order = list(environment.groups)
         for item, is_restricted in sorted(
             [*ordinary, *restricted], key=lambda pair: order.index(pair[0]["InstanceGroupName"])
@@ -149,6 +154,7 @@ def _groups(environment: Environment, assembly: Assembly) -> Iterator[Data]:
             name = item["InstanceGroupName"]
             named = item.get("InstanceRequirements", {}).get("InstanceTypes") or [item["InstanceType"]]
             known = [row for each in named if (row := types.find(each))]
+            # A group without a network of its own has the cluster's.
             subnets = item.get("OverrideVpcConfig", cluster.properties.get("VpcConfig", {})).get("Subnets", ())
             slurm = item.get("SlurmConfig", {})
             interface = item.get("NetworkInterface", {}).get("InterfaceType", "efa")
@@ -164,6 +170,7 @@ def _groups(environment: Environment, assembly: Assembly) -> Iterator[Data]:
                 "capacity": _capacity(environment, item),
                 "plan": environment.groups[name].plan,
                 "accelerator": known[0].accelerator_name if known else "",
+                # Of several types what is there in any case.
                 "accelerators": min((row.accelerator_count for row in known), default=0),
                 "efa": efa,
                 "efa_only": bool(efa) and interface == "efa-only",
@@ -180,6 +187,7 @@ def _zones_of(
 ) -> Iterator[str]:
     for subnet in subnets:
         made = assembly.target(cluster.stack, subnet)
+        # A subnet of the user's own is named by its id, whose zone the file has.
         zone = made.properties["AvailabilityZoneId"] if made else zone_of.get(str(subnet))
         if zone:
             yield zone
@@ -290,6 +298,7 @@ def _endpoints(assembly: Assembly) -> Data:
     for endpoint in assembly.of("AWS::EC2::VPCEndpoint"):
         kind = str(endpoint.properties.get("VpcEndpointType", "Gateway")).lower()
         name = assembly.text(endpoint.stack, endpoint.properties["ServiceName"])
+        # com.amazonaws.us-west-2.ecr.api is ecr.api to a reader.
         results.setdefault(kind, []).append(name.split(".", 3)[-1] if name.startswith("com.") else name)
     return {kind: sorted(names) for kind, names in results.items()}
 
@@ -298,6 +307,7 @@ def _regional(assembly: Assembly) -> list[Data]:
     """What stands in no subnet, counted by kind, with names where the template gives them."""
     results: dict[str, list[str]] = {}
     for resource in assembly.of(*_REGIONAL):
+        # Names that only a deployment makes are left empty.
         kind, field = _REGIONAL[resource.type]
         results.setdefault(kind, []).append(assembly.text(resource.stack, resource.properties.get(field, "")))
     return [
@@ -316,6 +326,7 @@ def _plans(environment: Environment, assembly: Assembly, windows: Mapping[str, l
             f"{need['Count']} × {need['InstanceType']} for {need['Group']}" for need in resource.properties["Needs"]
         ]
         results = {"name": name, "state": plan.state, "zone": plan.zone, "needs": needs}
+        # What SageMaker says now is newer than what the file says.
         if name in windows:
             yield results | {"windows": windows[name], "source": "SageMaker"}
         elif plan.windows:

@@ -14,8 +14,8 @@ from typing import Any
 from ...config.errors import CommandError
 from ...config.findings import Finding
 from ...config.loading.load import LoadedEnvironment
+from ..arguments import add_name, load
 from ..benchmarks.command import parsed
-from ..cdk.deployment import load
 from ..cdk.progress import Progress
 from ..environments.costs import today
 from ..output.console import stop_on_errors, write_json, write_line
@@ -31,7 +31,7 @@ from .synthesis import synthesized
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright report`."""
-    parser.add_argument("environment", nargs="?", metavar="ENV", help="name in environments/, or path of a file")
+    add_name(parser, required=False)
     parser.add_argument("--out", metavar="FILE", type=Path, help="the file (default: podwright-report-ENV.html)")
     parser.add_argument("--drawing", metavar="SVG", type=Path, help="write the drawing into this file, and no report")
     parser.add_argument("--json", action="store_true", help="print what the report shows as JSON, and write no report")

@@ -14,9 +14,9 @@ from ...config.settings.environment import Environment
 from ...config.settings.observability import Observability
 from ...planning.cost.showback import TeamSpend, rates, spends
 from ...planning.quota.team_names import team_namespace
-from ..aws.account import Account, account_of
+from ..arguments import account_for, add_environment, load
+from ..aws.account import Account
 from ..aws.unseen import noted
-from ..cdk.deployment import add_environment, load
 from ..dashboards.sources import workspace
 from ..output.columns import columns
 from ..output.console import stop_on_errors, write_answer
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     stop_on_errors(loaded)
     if args.days < 1:
         raise CommandError(f"--days {args.days} is no span of days", "such as --days 30", 2)
-    account = account_of(environment, args.project, args.sandbox)
+    account = account_for(args, environment)
     end = time.time()
     result = report(environment, account, end, args.days, bill_too=args.bill, url=args.prometheus)
     write_answer(args.json, result, lines(result))

@@ -10,9 +10,10 @@ import argparse
 import sys
 
 from ...config.errors import CommandError
-from ..cdk.deployment import add_environment, cdk_for, deployed_stacks, load, wait_for_earlier_run
+from ..arguments import add_environment, load
+from ..cdk.deployment import cdk_for, deployed_stacks, wait_for_earlier_run
 from ..cdk.progress import Progress
-from ..output.console import write_json, write_line, write_note
+from ..output.console import write_answer, write_json, write_line, write_note
 from .data import DELETABLE, delete_data, empty_bucket
 from .inventory import Inventory, take_inventory
 from .plan import Blocker, Kept
@@ -47,12 +48,14 @@ def run(args: argparse.Namespace) -> int:
     cdk = cdk_for(args, loaded)
     account = cdk.account
     write_note(f"{name} → {account}")
+    # CloudFormation refuses to delete a stack that is being changed.
     wait_for_earlier_run(cdk, progress)
     existing = deployed_stacks(account, name, args.project)
     _check_stacks(args.unprotect, [stack.name for stack in existing])
     # Never in AWS, whatever the arguments say.
     is_rehearsal = account.endpoint is not None and args.sandbox and args.yes and not args.plan
     if is_rehearsal:
+        # Before the plan, which would otherwise call what is protected here a hindrance.
         lift_protection(account, existing, progress.say)
         existing = deployed_stacks(account, name, args.project)
     observed = take_inventory(
@@ -67,15 +70,14 @@ def run(args: argparse.Namespace) -> int:
     plan = observed.plan
     earlier = left_behind(args.project, name, account.id, account.region)
     known = {item.name for items in observed.resources.values() for item in items} | {item.name for item in plan.kept}
+    # Left by earlier teardowns and in no stack any more.
     plan.kept += [item for item in earlier if item.name not in known]
     if args.plan:
-        if args.json:
-            write_json(plan.to_json())
-        else:
-            write_line("\n".join(plan_lines(plan)))
+        write_answer(args.json, plan.to_json(), plan_lines(plan))
         return 0
     write_note("\n".join(plan_lines(plan)))
     data = [item for item in plan.kept if item.type in DELETABLE] if is_rehearsal else _named(args, observed)
+    # After the plan was printed, so that a person sees everything that is in the way at once.
     _stop_at([item for item in plan.blockers if item.by == "you"])
     if not plan.going and not data:
         write_line(f"{name}: no stack to delete")

@@ -18,6 +18,7 @@ _GIB: Final = 2**30
 
 def bucket_content(account: Account, bucket: str) -> str:
     """How much a bucket holds, all versions together; empty where it holds nothing."""
+    # One page more than is counted, to know whether there are more.
     pages = list(islice(object_versions(account, bucket), _MOST_PAGES + 1))
     more, counted = len(pages) > _MOST_PAGES, pages[:_MOST_PAGES]
     count = sum(map(len, counted))
@@ -28,6 +29,7 @@ def bucket_content(account: Account, bucket: str) -> str:
 
 
 def _size(size: int) -> str:
+    # Small amounts in MiB: 0.0 GiB would look like nothing.
     return f"{size / _GIB:,.1f} GiB" if size >= _GIB / 10 else f"{size / 2**20:,.1f} MiB"
 
 
@@ -48,6 +50,7 @@ def _file_system(account: Account, id: str) -> str:
 
 def _log_group(account: Account, name: str) -> str:
     result = get(account, "logs", "describe_log_groups", logGroupNamePrefix=name)["logGroups"]
+    # The call takes a prefix, so others come along.
     return next((_size(group.get("storedBytes", 0)) for group in result if group["logGroupName"] == name), "")
 
 
@@ -75,6 +78,7 @@ def log_groups(account: Account, prefixes: list[str]) -> Iterator[tuple[str, str
 
 def volumes(account: Account, cluster: str) -> Iterator[tuple[str, str]]:
     """EBS volumes that claims in an EKS cluster made, each with what it is for."""
+    # The tag that the driver gives to volumes which it makes for a cluster.
     tag = [{"Name": "tag-key", "Values": [f"kubernetes.io/cluster/{cluster}"]}]
     for volume in pages(account, "ec2", "describe_volumes", "Volumes", Filters=tag):
         tags: dict[str, str] = {item["Key"]: item["Value"] for item in volume.get("Tags", [])}

@@ -14,7 +14,9 @@ from .plan import Kept
 
 Say = Callable[[str, str], object]
 _GONE: Final = ("NotFound", "NoSuch")
+# The longest that KMS allows, as a key that is gone takes what it encrypted with it.
 _KEY_DAYS: Final = 30
+# The longest that Secrets Manager allows; until then the secret can be restored.
 _SECRET_DAYS: Final = 30
 _POLL_SECONDS: Final = 5.0
 _PATIENCE_SECONDS: Final = 1800.0
@@ -32,6 +34,7 @@ def empty_bucket(account: Account, bucket: str, say: Say) -> None:
                 f"{len(refused)} objects of {bucket} are not deleted: {first['Key']}: {first.get('Message')}",
                 "object lock or a bucket policy keeps them; fix that, then run the same command again",
             )
+        # Quiet lists errors only, so what is not listed is gone.
         count += len(objects)
         say(bucket, f"deleted {count:,} object versions")
 
@@ -90,6 +93,8 @@ def _file_system(account: Account, id: str, say: Say) -> None:
     """Delete a file system without a last backup of OpenZFS, and wait for its end. Raises CommandError."""
     kind = get(account, "fsx", "describe_file_systems", FileSystemIds=[id])["FileSystems"][0]["FileSystemType"]
     more: dict[str, Any] = {}
+    # FSx refuses to delete an OpenZFS file system that has child volumes, and takes a last backup unless told
+    # otherwise.
     if kind == "OPENZFS":
         options = {"SkipFinalBackup": True, "Options": ["DELETE_CHILD_VOLUMES_AND_SNAPSHOTS"]}
         more = {"OpenZFSConfiguration": options}
@@ -113,12 +118,14 @@ def _file_system(account: Account, id: str, say: Say) -> None:
 
 
 def _database(account: Account, id: str, say: Say) -> None:
+    # A database holds who used what, which somebody may have to account for.
     say(id, f"its last state is kept as the snapshot {id}-final")
     final = {"SkipFinalSnapshot": False, "FinalDBSnapshotIdentifier": f"{id}-final"}
     change(account, "rds", "delete_db_cluster", DBClusterIdentifier=id, **final)
 
 
 def _vpc(account: Account, id: str, say: Say) -> None:
+    # What others left comes to light only when the stacks are gone.
     remove(account, network_blockers(account, "", id), say)
     change(account, "ec2", "delete_vpc", VpcId=id)
 

@@ -57,6 +57,7 @@ def take_inventory(
     With `leave_blocked` stacks that somebody else has to free stay, and so do those that they need.
     """
     plan = Teardown(environment.name, account.id, account.region)
+    # Other environments' stacks may begin with this one's name.
     ours = {f"{environment.name}-{name}" for name in OUR_STACKS}
     others = [stack.name for stack in stacks if stack.name not in ours]
     stays = dict.fromkeys(others, "it is no part of this environment")
@@ -70,13 +71,16 @@ def take_inventory(
     going = [name for name in names if name not in stays]
     _blockers(observed, account, environment, going, users, empty)
     if leave_blocked:
+        # Only what a person has to free; the rest podwright frees on the way.
         blocked = {item.stack for item in plan.blockers if item.by == "you"}
+        # A stack that stays imports from others, which have to stay too.
         stays |= dict.fromkeys(sorted(staying(blocked, needs) - stays.keys()), "something else has to go first")
         going = [name for name in going if name not in stays]
         plan.blockers = [item for item in plan.blockers if item.by == "podwright" and item.stack in going]
         observed.network = observed.network if observed.network and observed.network[0] in going else None
     order = deletion_order(going, needs)
     today = datetime.now(UTC).date()
+    # Prices are read only where something stays and goes on costing.
     prices = {str(name): sums.monthly for name, sums in by_stack(costs(environment, today)).items()} if stays else {}
     for stack in stacks:
         name, action = stack.name, "retry" if stack.status == "DELETE_FAILED" else "delete"
@@ -90,6 +94,7 @@ def take_inventory(
                 stack.status,
                 action,
                 order=order.index(name) + 1,
+                # What is retained is not deleted with its stack.
                 resources=sum(not item.retained for item in resources[name]),
                 minutes=creation_minutes(account, stack),
                 reasons=failed(resources[name]),
@@ -163,6 +168,7 @@ def still_there(inventory: Inventory, account: Account) -> list[Blocker]:
     """What is in the way of the network now."""
     if inventory.network is None:
         return []
+    # Interfaces of what goes with stacks vanish by themselves.
     ours = {item.name for items in inventory.resources.values() for item in items if not item.retained}
     return network_blockers(account, *inventory.network, ours=ours)
 
@@ -172,6 +178,7 @@ def _kept(inventory: Inventory, account: Account, environment: Environment, goin
     plan, region = inventory.plan, account.region
     for stack in going:
         for item in inventory.resources[stack]:
+            # A failed purchase has an id of the runtime's own, and no plan.
             if item.type == _PLAN and ":training-plan/" in item.name:
                 held = _seen(plan, item.name, lambda item=item: plan_end(account, item.name), "")
                 why = "stays and is paid for until its end: nothing cancels a training plan"
@@ -181,6 +188,7 @@ def _kept(inventory: Inventory, account: Account, environment: Environment, goin
                 command = f"podwright destroy {environment.name} --delete-data {item.name}"
                 why = f"DeletionPolicy {item.policy}"
                 yield Kept(item.name, item.type, stack, why, held, item.type in COSTING, command)
+    # Log groups that services make when they write first; no stack knows them.
     prefixes = [
         *(f"/aws/eks/{item.name}/cluster" for item in inventory.of_type("AWS::EKS::Cluster", going)),
         *(
@@ -192,6 +200,7 @@ def _kept(inventory: Inventory, account: Account, environment: Environment, goin
         command = f"aws logs delete-log-group --log-group-name {name} --region {region}"
         yield Kept(name, "AWS::Logs::LogGroup", "", "a service made it, and no stack", size, True, command)
     for item in inventory.of_type("AWS::EKS::Cluster", going):
+        # The driver of EBS makes volumes for claims, and their cluster's end does not delete them.
         for name, held in _seen(plan, "volumes", lambda item=item: list(volumes(account, item.name)), []):
             command = f"aws ec2 delete-volume --volume-id {name} --region {region}"
             yield Kept(name, "AWS::EC2::Volume", "", "a claim in the cluster made it", held, True, command)

@@ -68,6 +68,7 @@ def remove(account: Account, blockers: Iterable[Blocker], say: Callable[[str, st
     mine = [item for item in blockers if item.by == "podwright"]
     if endpoints := [item.name for item in mine if item.kind == "guardduty endpoint"]:
         answer = change(account, "ec2", "delete_vpc_endpoints", VpcEndpointIds=endpoints)
+        # The call succeeds where single endpoints are refused.
         for failure in answer.get("Unsuccessful", []):
             raise CommandError(
                 f"GuardDuty's endpoint {failure['ResourceId']} is not deleted: {failure['Error']['Message']}",
@@ -76,9 +77,11 @@ def remove(account: Account, blockers: Iterable[Blocker], say: Callable[[str, st
         _wait_until_gone(account, endpoints)
         say("guardduty", f"deleted {', '.join(endpoints)}")
     for item in mine:
+        # After the endpoints, which own interfaces themselves.
         if item.kind == "interface":
             change(account, "ec2", "delete_network_interface", NetworkInterfaceId=item.name)
             say("interface", f"deleted {item.name}: {item.why}")
+    # Last: a group can go when no interface has it.
     for item in mine:
         if item.kind == "guardduty group":
             change(account, "ec2", "delete_security_group", GroupId=item.name)
@@ -96,6 +99,7 @@ def _wait_until_gone(account: Account, endpoints: list[str]) -> None:
             for endpoint in endpoints if len(endpoints) > 1 else ():
                 _wait_until_gone(account, [endpoint])
             return
+        # EC2 shows an endpoint as deleted for a while before it knows it no more.
         if all(item["State"].lower() == "deleted" for item in result["VpcEndpoints"]):
             return
         if time.monotonic() > deadline:
@@ -113,6 +117,7 @@ def _guardduty_endpoints(account: Account, vpc: str) -> list[dict[str, Any]]:
     return [
         item
         for item in pages(account, "ec2", "describe_vpc_endpoints", "VpcEndpoints", Filters=_of_vpc(vpc))
+        # One that is being deleted goes without us.
         if _GUARDDUTY in item.get("Tags", []) and item["State"].lower() not in ("deleted", "deleting")
     ]
 
@@ -129,6 +134,7 @@ def _load_balancers(account: Account, stack: str, vpc: str) -> list[Blocker]:
         ("elbv2", "LoadBalancers", "VpcId", "LoadBalancerArn", "ResourceArns"),
         ("elb", "LoadBalancerDescriptions", "VPCId", "LoadBalancerName", "LoadBalancerNames"),
     ):
+        # Neither service filters by VPC.
         for item in pages(account, service, "describe_load_balancers", listed):
             if item.get(network) == vpc:
                 id = item[key]
@@ -177,8 +183,11 @@ def _interfaces(account: Account, stack: str, vpc: str, ours: set[str]) -> list[
                 how = f"end it: `aws ec2 terminate-instances --instance-ids {instance} --region {account.region}`"
                 why = f"interface {id} of instance {instance}, of no stack that goes"
                 interfaces.append(Blocker(stack, "instance", instance, why, "you", how))
+            # An instance of another account is a service's, such as a node of HyperPod, and goes with what it works
+            # for.
             continue
         # What a service manages it takes away itself, some minutes after what it was made for.
+        # EC2 lets nobody but the service delete what it manages.
         if item["Status"] != "available" or item.get("RequesterManaged"):
             continue
         maker = next((maker for word, maker in _LEFT_BEHIND.items() if message.startswith(word)), "")

@@ -121,4 +121,5 @@ def staying(blocked: Iterable[str], imports: Mapping[str, set[str]]) -> set[str]
         if name not in result:
             result.add(name)
             left += imports.get(name, ())
+    # Whatever it imports from has to stay as well, and what that imports from.
     return result

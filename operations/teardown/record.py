@@ -23,6 +23,7 @@ def left_behind(project: Path, environment: str, account: str, region: str) -> l
     try:
         record: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         if (record["account"], record["region"]) != (account, region):
+            # The environment was in another account then; what is there belongs to that one.
             return []
         return [Kept(**item) for item in record["left"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -35,6 +36,7 @@ def write_record(project: Path, plan: Teardown, left: list[Kept], deleted: list[
     """Write what is left now: what was before and is now, without what was deleted. Returns the file."""
     file = record_file(project, plan.environment)
     before = left_behind(project, plan.environment, plan.account, plan.region)
+    # By name: what is left twice stands once.
     items = {item.name: item for item in (*before, *left) if item.name not in deleted}
     file.parent.mkdir(parents=True, exist_ok=True)
     record = {

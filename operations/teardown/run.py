@@ -40,8 +40,10 @@ class Run:
 
     def delete(self) -> None:
         """Delete the stacks of the plan; the network last, once what others left in it is gone."""
+        # In the order in which the stacks came to be; each deletion takes the last ones first.
         name, going = self.environment.name, sorted(self.seen.plan.going, key=list(self.seen.resources).index)
         resources = {stack: self.seen.resources[stack] for stack in going}
+        # The app does not know a stray, so the CDK CLI, which deletes by the app, cannot delete it.
         strays, late = _strays(self.environment, resources), _late_strays(self.environment, resources)
         # Of what a late stray exports nobody imports anything; it imports from the others.
         _delete(self.cdk.account, self.progress, late)
@@ -51,6 +53,7 @@ class Run:
         _delete(self.cdk.account, self.progress, strays)
         rest = [stack for stack in going if stack not in (*first, *strays, *late)]
         network = self.seen.network[0] if self.seen.network else None
+        # The network by itself, when nothing of ours uses it any more and what is left there is of others.
         self._destroy([stack for stack in rest if stack != network])
         if network:
             self._free()
@@ -79,6 +82,7 @@ class Run:
         of_network = self.seen.network is not None and self.seen.network[0] in stacks
         for attempt in range(1, _ATTEMPTS + 1):
             watch(self.cdk, self.progress)
+            # --force: whether to delete was asked before, with the whole plan.
             if not paths or not self.cdk.follow(self.progress, "destroy", *paths, "--force"):
                 return
             if attempt < _ATTEMPTS and of_network and self._free():
@@ -126,5 +130,6 @@ def _is_ours(resources: list[Resource]) -> bool:
 def _delete(account: Account, progress: Progress, stacks: list[str]) -> None:
     """Delete stacks by CloudFormation itself."""
     for stack in reversed(stacks):
+        # Those that import come before those that export.
         progress.say(stack, "is of something that the file no longer has; deleting it")
         delete_stack(account, stack)

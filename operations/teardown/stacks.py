@@ -8,6 +8,7 @@ from typing import Final
 from ..aws.account import Account
 from ..aws.stacks import Stack, exports, imported_by, stack_events, stack_resources, template
 
+# What the CDK's RETAIN_ON_UPDATE_OR_DELETE becomes in a template is RetainExceptOnCreate.
 _RETAINED: Final = ("Retain", "RetainExceptOnCreate", "Snapshot")
 # What of these is kept costs nothing and holds nothing by itself; the rest of what is retained is named one by one.
 _PARTS: Final = ("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress")
@@ -44,6 +45,7 @@ def resources_of(account: Account, stacks: list[Stack]) -> dict[str, list[Resour
     """The resources of each stack that exist, with the deletion policies of the deployed templates."""
     results = {}
     for stack in stacks:
+        # Processed: with transforms expanded, so that logical ids are those of the resources.
         made = template(account, stack.name, "Processed").get("Resources", {})
         policies = {key: item.get("DeletionPolicy", "") for key, item in made.items()}
         results[stack.name] = [
@@ -57,6 +59,7 @@ def resources_of(account: Account, stacks: list[Stack]) -> dict[str, list[Resour
                 policies.get(item.logical_id, ""),
             )
             for item in stack_resources(account, stack.name)
+            # Without a physical id nothing was made.
             if item.name and item.status != "DELETE_COMPLETE"
         ]
     return results
@@ -65,6 +68,7 @@ def resources_of(account: Account, stacks: list[Stack]) -> dict[str, list[Resour
 def parents(result: Mapping[str, list[Resource]]) -> dict[str, str]:
     """The stack that each nested one belongs to, by the nested one's name."""
     return {
+        # The physical id of a nested stack is its ARN, in which the name comes after `:stack/`.
         item.name.rpartition(":stack/")[2].partition("/")[0]: stack
         for stack, items in result.items()
         for item in items
@@ -79,6 +83,7 @@ def importers(account: Account, stacks: list[Stack], parents: Mapping[str, str])
     """
     names = {stack.id: stack.name for stack in stacks}
     result: dict[str, dict[str, set[str]]] = defaultdict(dict)
+    # Listing exports takes as many calls as the region has pages of them, for nothing where no stack is left.
     for export in exports(account) if names else ():
         if stack := names.get(export["ExportingStackId"]):
             others = {parents.get(name, name) for name in imported_by(account, export["Name"])}

@@ -6,10 +6,10 @@ in the order in which to go. `eks`, `nodes`, `scripts` and `podwright` are about
 
 import argparse
 from importlib import import_module
-from pathlib import Path
 from typing import Final
 
 from ...config.errors import CommandError
+from ..arguments import add_name, add_project
 from ..kubernetes.kubectl import Refused
 
 PARTS: Final = {
@@ -22,7 +22,7 @@ PARTS: Final = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright upgrade`."""
-    parser.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
+    add_name(parser)
     _common(parser, False)
     parser.set_defaults(part="plan")
     parts = parser.add_subparsers(metavar="PART")
@@ -31,9 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         part.formatter_class = argparse.RawDescriptionHelpFormatter
         _module(name).add_arguments(part)
         _common(part, argparse.SUPPRESS)
-        part.add_argument(
-            "--project", metavar="DIR", type=Path, default=argparse.SUPPRESS, help="folder of the project"
-        )
+        add_project(part)
         part.set_defaults(part=name)
 
 

@@ -6,23 +6,19 @@ the first two, `podwright upgrade ENV nodes` the third. EKS goes one minor versi
 
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 from ...config.errors import CommandError
 from ...config.loading.load import LoadedEnvironment
 from ...config.loading.project import Project
-from ...config.loading.source import Source
 from ...config.settings.environment import Environment
 from ...planning.delivery.kubernetes_upgrades import ROLLBACK_DAYS
-from ..aws.account import account_of
+from ..arguments import account_for, load
 from ..aws.deployed import eks_cluster_name
-from ..capacity.plan_file import NotWritten, lines, write_values
-from ..cdk.deployment import load
 from ..kubernetes.kubectl import way
 from ..output.columns import columns
 from ..output.console import write_answer, write_note
 from .readiness import Readiness, read_readiness
+from .version_file import write_version
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,64 +33,19 @@ def run(args: argparse.Namespace) -> int:
     environment = loaded.environment
     if environment.cluster.orchestrator != "eks":
         raise CommandError(f"{environment.name} has no EKS cluster: its orchestrator is Slurm", code=2)
-    account = account_of(environment, args.project, args.sandbox)
+    account = account_for(args, environment)
     name = eks_cluster_name(account, environment)
     kubectl = way(args.project, environment, account)
     readiness = read_readiness(environment, account, name, args.to, kubectl, args.project)
     written = args.write and readiness.is_ready and readiness.wanted != environment.cluster.eks.version
     if written:
-        write(Project.at(args.project).file(args.environment), loaded.source, readiness)
+        write_version(Project.at(args.project).file(args.environment), loaded.source, readiness)
     write_answer(
         args.json,
-        document(readiness) | {"environment": environment.name, "written": written},
+        readiness.to_json() | {"environment": environment.name, "written": written},
         _lines(environment, readiness, written, sees=kubectl is not None),
     )
     return 0 if readiness.is_ready else 1
-
-
-def write(file: Path, source: Source, readiness: Readiness) -> None:
-    """Write the version into an environment file, and the add-ons whose version would not fit. Comments stay.
-
-    Raises:
-        CommandError: the file cannot take it; it says what to write by hand.
-    """
-    addons = {addon.name: addon.offered[0] for addon in readiness.addons if addon.offered and not addon.fits}
-    settings: dict[str, Any] = {"version": readiness.wanted}
-    specified = source.data.get("cluster") or {}
-    try:
-        if not specified.get("eks"):
-            write_values(file, ("cluster",), {"eks": settings | ({"addons": addons} if addons else {})})
-            return
-        if addons and specified["eks"].get("addons"):
-            write_values(file, ("cluster", "eks", "addons"), addons)
-        elif addons:
-            settings["addons"] = addons
-        write_values(file, ("cluster", "eks"), settings)
-    except NotWritten as reason:
-        by_hand = lines(settings, 6)
-        raise CommandError(
-            f"nothing was written: {reason}", f"write under `cluster: {{eks: …}}` by hand:\n{by_hand}"
-        ) from None
-
-
-def document(readiness: Readiness) -> dict[str, Any]:
-    """What was found, for machines."""
-    return {
-        "cluster": readiness.cluster,
-        "deployed": readiness.deployed,
-        "wanted": readiness.wanted,
-        "ready": readiness.is_ready,
-        "support": {version: readiness.support.get(version) for version in (readiness.deployed, readiness.wanted)},
-        "addons": [
-            {"name": addon.name, "now": addon.now, "then": addon.then, "fits": addon.fits} for addon in readiness.addons
-        ],
-        "kubelets": readiness.kubelets,
-        "insights": [
-            {"name": item["name"], "status": item["insightStatus"]["status"], "reason": item["insightStatus"]["reason"]}
-            for item in readiness.insights
-        ],
-        "obstacles": [{"level": item.level, "what": item.what, "hint": item.hint} for item in readiness.obstacles],
-    }
 
 
 def _lines(environment: Environment, readiness: Readiness, written: bool, *, sees: bool) -> Iterator[str]:

@@ -76,12 +76,15 @@ def follow(
         listed = nodes(clients, cluster, group)
         existing = existing_cluster(clients, cluster)
         now, reads = software(existing)[group], reads + 1
+        # The cluster as a whole is in SystemUpdating where groups have no status of an update of their own.
         observed = observed or now.is_active or existing.status == "SystemUpdating"
         if observed and now.update and now.update != output:
             output = now.update
             tell(f"{group}: {_words(now)}")
+        # Nodes are listed before the group is described, so that `renewed` is not older than what nodes say.
         for node in listed:
             earlier = statuses.get(node.id)
+            # A node that was not there before has not gone; it is new.
             if node.status == "SystemUpdating" and earlier not in (None, node.status):
                 tell(f"{node.id} goes" + (f"; {', '.join(jobs[node.id])} stops there" if jobs.get(node.id) else ""))
             elif node.status == "Running" and earlier == "SystemUpdating":
@@ -93,6 +96,7 @@ def follow(
         message = existing.message
         if over and (observed or reads > _READS_BEFORE_STARTED):
             # HyperPod tells no status of updates that go over all nodes at once on some clusters.
+            # An update without a status has ended well unless the cluster has a message.
             outcome = now.update or ("Failed" if message else "Succeeded")
             ended = outcome if observed else "nothing"
             return Renewed(ended, time.time() - started, message, back)
@@ -120,6 +124,7 @@ def problems(
         if release and node.release and node.release != release:
             result.append(f"{node.id} has release {node.release}, not {release}")
         joined = kubernetes.get(node.id)
+        # Where nothing of Kubernetes is seen nobody can say whether a node has joined.
         if kubernetes and joined is None:
             result.append(f"{node.id} has not joined Kubernetes")
         elif joined and joined["health"] != "Schedulable":

@@ -59,6 +59,7 @@ def compare(
         if not desired:
             continue
         if desired not in published:
+            # Groups share the prefix, and each look at it is a request.
             published[desired] = _published(account, desired, groups[name].script, note)
         for node in sorted(nodes(account, cluster, name), key=lambda node: node.id):
             has = node_details(account, cluster, node.id).get("LifeCycleConfig", {}).get("SourceS3Uri", "")
@@ -67,7 +68,9 @@ def compare(
 
 def _compared(node: Node, has: str, desired: str, since: datetime | None) -> Scripts:
     """Judge one node: by the prefix that HyperPod names, and by whether it was set up before the prefix was there."""
+    # What came last counts: an update of the software runs the scripts anew.
     set_up = max(filter(None, (node.launched, node.updated)), default=None)
+    # A prefix counts as the same with and without a slash at its end.
     if has and has.rstrip("/") != desired.rstrip("/"):
         return Scripts(node.id, node.group, has, desired, True, "HyperPod names another prefix for it")
     if since and set_up and set_up < since:
@@ -93,6 +96,7 @@ def _published(account: Account, uri: str, script: str, note: Callable[[str], ob
 
 def replaceable(environment: Environment, older: Sequence[Scripts]) -> list[Scripts]:
     """Those of the nodes that may be replaced: not Slurm's controller and login nodes."""
+    # A replaced controller takes the state of all jobs with it, and a login node the people on it.
     fixed = {
         name
         for name, group in environment.instance_groups.items()
@@ -116,6 +120,7 @@ def replace(account: Account, cluster: str, going: Sequence[Scripts], batch: int
 def _replaced(account: Account, cluster: str, group: str, ids: Sequence[str], seconds: float) -> str:
     """Replace nodes of a group at once, and wait for their successors."""
     started = time.time()
+    # Counted before: while a node is replaced the group lists fewer.
     desired = len(nodes(account, cluster, group))
     asked = {"ClusterName": cluster, "NodeIds": list(ids)}
     failed = change(account, "sagemaker", "batch_replace_cluster_nodes", **asked).get("Failed", ())
@@ -126,6 +131,8 @@ def _replaced(account: Account, cluster: str, group: str, ids: Sequence[str], se
         )
     while True:
         running = {node.id for node in nodes(account, cluster, group) if node.status == "Running"}
+        # Names of instances are new after a replacement, so the old ones have to be gone, and as many as before be
+        # there.
         if not running & set(ids) and len(running) >= desired:
             return f"{shown(time.time() - started):>9}  {group}: {', '.join(ids)} replaced"
         if time.time() - started > seconds:

@@ -8,12 +8,12 @@ it and continues with the groups that are left.
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from typing import Any, Final
 
 from ...config.settings.environment import Environment
-from ..aws.account import account_of
+from ..arguments import open_target
 from ..aws.clusters import existing_cluster
-from ..cdk.deployment import load
 from ..kubernetes.kubectl import way
 from ..output.confirm import confirm
 from ..output.console import write_json, write_line, write_note
@@ -45,12 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Renew the groups that are behind. Returns 1 where one was turned back, or is not as it should be afterwards."""
-    environment = load(args).environment
-    account = account_of(environment, args.project, args.sandbox)
+    environment, account = open_target(args)
     wish = Wish(**{item.name: getattr(args, item.name) for item in fields(Wish)})
-    cluster = environment.cluster.name
-    kubectl = way(args.project, environment, account) if environment.cluster.orchestrator == "eks" else None
-    hyperpod = existing_cluster(account, cluster)
+    kubectl = way(args.project, environment, account)
+    hyperpod = existing_cluster(account, environment.cluster.name)
     existing = software(hyperpod)
     server, old_kubelets = behind(account, hyperpod, kubernetes_nodes(kubectl))
     going = going_groups(environment, existing, old_kubelets, wish)
@@ -63,7 +61,6 @@ def run(args: argparse.Namespace) -> int:
         write_note(f"  {name}: nodes have kubelet {kubelet}, the control plane is {server}")
     for line in announced(environment, existing, under_way, going, wish):
         write_note(f"  {line}")
-    results: list[dict[str, Any]] = []
     if going:
         check_alarms(account, [rollout(own_settings(environment, name), wish) for name in going])
         for line in warnings(account, environment, going, kubectl, jobs):
@@ -71,23 +68,16 @@ def run(args: argparse.Namespace) -> int:
         if not args.yes:
             confirm(environment.name, f"renew the software of {', '.join(going)}")
     upgrade = Upgrade(environment, account, kubectl, server, wish)
-    ok = True
+    between = partial(confirm, "next") if args.pause else None
     try:
-        for name in under_way:
-            results.append(upgrade.group(name, existing[name], jobs, resumed=True))
-            ok = ok and results[-1]["ok"]
-        for position, name in enumerate(name for name in going if ok and name not in under_way):
-            if args.pause and position:
-                confirm("next", f"continue with {name}")
-            results.append(upgrade.group(name, software(existing_cluster(account, cluster))[name], jobs, resumed=False))
-            ok = results[-1]["ok"]
+        results = list(upgrade.groups(existing, going, jobs, between))
     except KeyboardInterrupt:
         write_note(
             f"\nWhat has begun continues in AWS. `podwright upgrade {environment.name} nodes` follows it and continues."
         )
         raise
     _write(environment, existing, results, args)
-    return 0 if ok else 1
+    return 0 if all(item["ok"] for item in results) else 1
 
 
 def _write(

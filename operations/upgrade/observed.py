@@ -11,6 +11,7 @@ from ..aws.clusters import Cluster
 from ..kubernetes.kubectl import Kubectl
 from ..nodes.snapshot import is_ready, job_of
 
+# HyperPod names Kubernetes nodes after their instances.
 _PREFIX = "hyperpod-"
 
 
@@ -22,6 +23,7 @@ def kubernetes_nodes(kubectl: Kubectl | None) -> dict[str, dict[str, Any]]:
         item["metadata"]["name"].removeprefix(_PREFIX): {
             "group": item["metadata"].get("labels", {}).get(GROUP_LABEL, ""),
             "kubelet": minor(item["status"].get("nodeInfo", {}).get("kubeletVersion", "")),
+            # A node without the label is one that HyperPod has nothing against.
             "health": item["metadata"].get("labels", {}).get(HEALTH_LABEL, HEALTHY),
             "ready": is_ready(item),
         }
@@ -43,6 +45,7 @@ def behind(account: Account, cluster: Cluster, nodes: Mapping[str, Mapping[str, 
     results: dict[str, str] = {}
     for node in nodes.values():
         if node["kubelet"] and number(node["kubelet"]) < number(server):
+            # By number: as text 1.9 would be newer than 1.34.
             results[node["group"]] = min(results.get(node["group"], node["kubelet"]), node["kubelet"], key=number)
     return server, results
 
@@ -52,6 +55,7 @@ def jobs_on_nodes(kubectl: Kubectl | None) -> dict[str, list[str]]:
     results: dict[str, set[str]] = {}
     for pod in kubectl.items("pods", "--all-namespaces") if kubectl else ():
         name, job = pod["spec"].get("nodeName", ""), job_of(pod)
+        # ReplicaSets and StatefulSets are services, which start again elsewhere by themselves.
         if name and job and job.kind not in ("ReplicaSet", "StatefulSet") and pod["status"].get("phase") == "Running":
             results.setdefault(name.removeprefix(_PREFIX), set()).add(str(job))
     return {id: sorted(jobs) for id, jobs in results.items()}

@@ -80,15 +80,40 @@ class Readiness:
         """Whether nothing stops it."""
         return not any(item.level == "error" for item in self.obstacles)
 
+    def to_json(self) -> dict[str, Any]:
+        """The form that `--json` prints."""
+        return {
+            "cluster": self.cluster,
+            "deployed": self.deployed,
+            "wanted": self.wanted,
+            "ready": self.is_ready,
+            "support": {version: self.support.get(version) for version in (self.deployed, self.wanted)},
+            "addons": [
+                {"name": addon.name, "now": addon.now, "then": addon.then, "fits": addon.fits} for addon in self.addons
+            ],
+            "kubelets": self.kubelets,
+            "insights": [
+                {
+                    "name": item["name"],
+                    "status": item["insightStatus"]["status"],
+                    "reason": item["insightStatus"]["reason"],
+                }
+                for item in self.insights
+            ],
+            "obstacles": [{"level": item.level, "what": item.what, "hint": item.hint} for item in self.obstacles],
+        }
+
 
 def read_readiness(
     environment: Environment, account: Account, name: str, to: str | None, kubectl: Kubectl | None, project: Path
 ) -> Readiness:
     """Look at an EKS cluster called `name` for a move to version `to` (default: the next minor). Changes nothing."""
     deployed = get(account, "eks", "describe_cluster", name=name)["cluster"]["version"]
+    # EKS goes up one minor version at a time.
     readiness = Readiness(name, deployed, to or f"1.{minor(deployed) + 1}")
     readiness.support = _support(account)
     readiness.obstacles += _step(readiness)
+    # Everything that follows asks for a version that is not there.
     if readiness.wanted == deployed or any(item.level == "error" for item in readiness.obstacles):
         return readiness
     readiness.addons = list(_addons(account, environment, name, readiness.wanted))
@@ -132,6 +157,7 @@ def _step(readiness: Readiness) -> Iterator[Obstacle]:
 
 def _addons(account: Account, environment: Environment, cluster: str, desired: str) -> Iterator[Addon]:
     """The cluster's add-ons, and what the deployment of the new version makes of each."""
+    # As the environment would be after the change, so that versions that follow Kubernetes' own are those of then.
     settings = environment.cluster.eks.model_copy(update={"version": desired})
     for name in sorted(pages(account, "eks", "list_addons", "addons", clusterName=cluster)):
         answer = get(account, "eks", "describe_addon", clusterName=cluster, addonName=name)
@@ -168,6 +194,7 @@ def _kubelets(kubectl: Kubectl | None) -> dict[str, int]:
 
 def _skews(readiness: Readiness) -> Iterator[Obstacle]:
     for kubelet, count in sorted(readiness.kubelets.items()):
+        # Nodes are renewed after the control plane, so it is the new control plane that old kubelets have to fit.
         if problem := skew_problem("kubelet", kubelet, readiness.wanted):
             yield Obstacle("error", f"{problem} ({count} nodes)", "`podwright upgrade ENV nodes` first")
     try:
@@ -182,6 +209,7 @@ def _skews(readiness: Readiness) -> Iterator[Obstacle]:
 
 
 def _insights(account: Account, cluster: str, desired: str) -> list[dict[str, Any]]:
+    # The list gives a status; details, such as which client uses an API, only the single insight has.
     """EKS's insights about a version; of those that do not pass, with everything that it says."""
     wish = {"categories": ["UPGRADE_READINESS"], "kubernetesVersions": [desired]}
     return [

@@ -1,7 +1,7 @@
 """Renewing the software of groups: which ones, what to know before, and one group from request to verdict."""
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...config.errors import CommandError
@@ -30,7 +30,36 @@ class Upgrade:
         self._cluster = environment.cluster.name
         self._poll = SANDBOX_POLL_SECONDS if account.endpoint else POLL_SECONDS
 
-    def group(self, name: str, before: Software, jobs: Mapping[str, list[str]], *, resumed: bool) -> dict[str, Any]:
+    def groups(
+        self,
+        existing: Mapping[str, Software],
+        going: Sequence[str],
+        jobs: Mapping[str, list[str]],
+        between: Callable[[str], None] | None,
+    ) -> Iterator[dict[str, Any]]:
+        """What became of each group: those that HyperPod is updating already, then the others until one goes wrong.
+
+        Args:
+            existing: The software of all groups before.
+            going: Groups to renew, in their order; none of them is under way.
+            jobs: What runs on each node.
+            between: Asks whether to continue, and raises where not.
+        """
+        active = {name: now for name, now in existing.items() if now.is_active}
+        results = [self._group(name, now, jobs, resumed=True) for name, now in active.items()]
+        yield from results
+        ok = all(result["ok"] for result in results)
+        for position, name in enumerate(going):
+            if not ok:
+                return
+            if between and position:
+                between(f"continue with {name}")
+            before = software(existing_cluster(self._account, self._cluster))[name]
+            result = self._group(name, before, jobs, resumed=False)
+            ok = result["ok"]
+            yield result
+
+    def _group(self, name: str, before: Software, jobs: Mapping[str, list[str]], *, resumed: bool) -> dict[str, Any]:
         """Ask for the update of a group unless one is under way, follow it, and look at the result."""
         from botocore.exceptions import ClientError
 

@@ -11,8 +11,8 @@ from dataclasses import asdict
 
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
-from ..aws.account import Account, account_of
-from ..cdk.deployment import load
+from ..arguments import open_target
+from ..aws.account import Account
 from ..kubernetes.kubectl import way
 from ..output.columns import columns
 from ..output.confirm import confirm
@@ -36,8 +36,7 @@ def run(args: argparse.Namespace) -> int:
     """List, and with --replace roll. Returns 1 where nodes have earlier scripts, or their successors do not come."""
     if not 1 <= args.batch <= AT_ONCE:
         raise CommandError(f"--batch is {args.batch}; allowed: 1 to {AT_ONCE}", "HyperPod takes so many at once", 2)
-    environment = load(args).environment
-    account = account_of(environment, args.project, args.sandbox)
+    environment, account = open_target(args)
     result = list(compare(account, environment, write_note, args.group))
     older = [item for item in result if item.is_older]
     if args.replace and older:
@@ -60,7 +59,7 @@ def _replace(args: argparse.Namespace, environment: Environment, account: Accoun
         )
     if not going:
         return
-    kubectl = way(args.project, environment, account) if environment.cluster.orchestrator == "eks" else None
+    kubectl = way(args.project, environment, account)
     jobs = jobs_on_nodes(kubectl)
     write_note(f"replace {len(going)} nodes of {environment.name}, {args.batch} at a time → {account}")
     if kubectl is None:

@@ -38,6 +38,7 @@ class Software:
     @property
     def is_behind(self) -> bool:
         """Whether there is a newer image, or only some nodes have the one that was asked for."""
+        # Empty where HyperPod does not say, as with images of your own; that is no reason to renew.
         return self.state not in ("UpToDate", "") or (bool(self.desired) and self.desired != self.current)
 
 
@@ -117,6 +118,7 @@ def request(cluster: str, group: str, release: str, how: Rollout | None) -> dict
     """The arguments of UpdateClusterSoftware for one group; without `how` all its nodes go at once."""
     results: dict[str, Any] = {
         "ClusterName": cluster,
+        # Without a release HyperPod takes the newest that fits.
         "InstanceGroups": [{"InstanceGroupName": group} | ({"ImageReleaseVersion": release} if release else {})],
     }
     if how is None:
@@ -132,6 +134,7 @@ def request(cluster: str, group: str, release: str, how: Rollout | None) -> dict
 
 def batches(how: Rollout, nodes: int) -> int:
     """How many batches a group of that many nodes needs."""
+    # Rounded up: the last batch may be a smaller one.
     return -(-nodes // batch_nodes(how, nodes)) if nodes else 0
 
 

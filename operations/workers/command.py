@@ -15,13 +15,12 @@ from ...config.errors import CommandError
 from ...config.loading.project import Project
 from ...config.settings.environment import Environment
 from ...planning.quota.links import Link, links, shared_work, worker_of
-from ..aws.account import account_of
+from ..arguments import account_for, add_environment, load
 from ..aws.deployed import eks_cluster
-from ..cdk.deployment import add_environment, load
 from ..cdk.progress import Progress
 from ..kubernetes.kubectl import Kubectl, required_way
 from ..output.columns import columns
-from ..output.console import write_json, write_line
+from ..output.console import write_answer
 from .credentials import remove_secret, state, worker_token, write_secret
 from .network_path import Side, make_path, remove_path
 
@@ -75,11 +74,9 @@ def run(args: argparse.Namespace) -> int:
         rows.append(Row(link.name, environment.name, way, link.worker.secret))
     if not args.disconnect:
         _wait(kubectl, rows)
-    if args.json:
-        write_json({"schema": 1, "manager": manager.name, "workers": [asdict(row) for row in rows]})
-    else:
-        cells = [(row.worker, row.environment, row.way, row.secret, row.says) for row in rows]
-        write_line("\n".join(columns([("worker", "environment", "way", "secret", "state"), *cells])))
+    cells = [(row.worker, row.environment, row.way, row.secret, row.says) for row in rows]
+    document = {"schema": 1, "manager": manager.name, "workers": [asdict(row) for row in rows]}
+    write_answer(args.json, document, columns([("worker", "environment", "way", "secret", "state"), *cells]))
     return 0 if args.disconnect or all(row.connected for row in rows) else 1
 
 
@@ -111,7 +108,7 @@ def _chosen(manager: Environment, args: argparse.Namespace) -> Iterator[tuple[Li
 
 
 def _side(environment: Environment, args: argparse.Namespace) -> Side:
-    account = account_of(environment, args.project, args.sandbox)
+    account = account_for(args, environment)
     return Side(environment, account, eks_cluster(account, environment))
 
 

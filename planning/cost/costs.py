@@ -59,6 +59,7 @@ class Cost:
         """US dollars in a month of 730 hours."""
         if self.price is None:
             return None
+        # A month of 730 hours, as AWS's price calculator counts it.
         return self.price.usd * self.quantity * (1 if self.unit.endswith("month") else HOURS_PER_MONTH)
 
 
@@ -134,6 +135,7 @@ def total(items: Iterable[Cost]) -> Sum:
     return Sum(
         sum(item.monthly or 0 for item in items),
         sum(item.price is None for item in items),
+        # One price that is too low makes the sum too low.
         any(item.price is not None and item.price.lower_bound for item in items),
     )
 
@@ -157,6 +159,7 @@ def by_team(environment: Environment, items: Iterable[Cost]) -> list[TeamCost]:
 
     def cut(quotas: Mapping[str, float]) -> dict[str, float]:
         # Quotas may promise more than there is; what is there is then divided in proportion.
+        # An empty group promises nothing, and a division by nothing says nothing.
         parts = {name: min(1.0, item.quantity / (promised[name] or 1.0)) for name, item in groups.items()}
         return {name: quota * parts[name] for name, quota in quotas.items()}
 
@@ -178,6 +181,7 @@ def by_team(environment: Environment, items: Iterable[Cost]) -> list[TeamCost]:
 def _quotas(environment: Environment, groups: Iterable[str]) -> dict[str, dict[str, float]]:
     """Instances that each team is guaranteed, by group, in whole and in parts."""
     types = environment_types(environment.instance_types)
+    # A type that the catalog does not know has no parts that a quota could name.
     known = {
         name: group
         for name, group in environment.instance_groups.items()
@@ -202,6 +206,7 @@ def _fee_of_an_instance(environment: Environment) -> dict[str, float]:
     """What an instance of each plan-backed group has cost upfront at most; a plan's price is shared by its groups."""
     drawn = Counter[str | None]()
     for group in environment.groups.values():
+        # One plan may serve several groups; the price is divided by the instances that draw on it.
         drawn[group.plan] += group.count
     return {
         name: (environment.training_plans[group.plan].max_upfront_usd or 0) / drawn[group.plan]
@@ -216,6 +221,7 @@ def _network(environment: Environment) -> Iterator[Cost]:
     if network.vpc is None:
         if gateways := len(nat_zones(network)):
             yield _service(environment, "network", "nat_gateway", gateways, "NAT gateways")
+        # The gateway endpoint of S3 costs nothing.
         interfaces = [name for name in services(features(environment)) if name != GATEWAY_SERVICE]
         yield _service(
             environment,
@@ -253,6 +259,7 @@ def _lustre(environment: Environment, name: str, lustre: Lustre) -> Iterator[Cos
             # A rule says that FSx has no such throughput; until then rules on costs look at it as well.
             yield Cost("storage", item, what, size, "GB-month", None)
         included = included_metadata_iops(lustre.capacity_gib)
+        # With `automatic` FSx provisions what is included, and nothing besides is billed.
         if lustre.metadata_iops != "automatic" and (extra := lustre.metadata_iops - included) > 0:
             what = f"{name}: metadata operations beyond the {included:,} included"
             yield _service(environment, "storage", "lustre_metadata_iops", extra, what)
@@ -271,6 +278,7 @@ def included_metadata_iops(capacity_gib: int) -> int:
     Source: FSx for Lustre User Guide, file system metadata performance, 2026-11.
     """
     if capacity_gib >= 48000:
+        # Per started 24,000 GiB.
         return 12000 * -(-capacity_gib // 24000)
     return next(iops for size, iops in ((12000, 12000), (4800, 6000), (2400, 3000), (0, 1500)) if capacity_gib >= size)
 

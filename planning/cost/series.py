@@ -118,12 +118,15 @@ def bill(
             node += count
             by_basis[row.basis] = by_basis.get(row.basis, 0) + count
         if row.exporter == "podwright":
+            # Own series are written once a minute, whatever the exporters' interval is.
             own += count * (1 if row.per in _OF_CLUSTER else nodes)
     series = node * nodes + cluster
     seconds = HOURS_PER_MONTH * 3600
     samples = (series - own) * seconds / scrape_seconds + own * seconds / OWN_SECONDS
+    # Once the retention has gone by, each day as much is deleted as is added.
     months = retention_days * 24 / HOURS_PER_MONTH
     stored = samples * months * BYTES_PER_SAMPLE / 2**30
+    # The price of samples is per ten million.
     return Bill(node, series, samples, _price("samples", samples / 1e7, 1e7) + _price("storage", stored, 1), by_basis)
 
 
@@ -162,5 +165,6 @@ def _counted(instance: InstanceType, load: Load, level: Level) -> Iterator[tuple
 def _price(item: str, amount: float, unit: float) -> float:
     """US dollars for an amount, step by step: each price holds for what is above its threshold."""
     steps = [(float(row["from"]) / unit, float(row["usd"])) for row in table("metric_prices") if row["item"] == item]
+    # Each step ends where the next begins, and the last one never.
     ends = [start for start, _ in steps[1:]] + [float("inf")]
     return sum(usd * max(0.0, min(amount, end) - start) for (start, usd), end in zip(steps, ends, strict=True))

@@ -5,7 +5,6 @@ Nothing is guessed: an hour of a flavor whose instances have no known price, suc
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from ...config.catalog.instance_types import environment_types
 from ...config.catalog.prices import hourly
@@ -14,9 +13,6 @@ from ...config.settings.groups import AnyGroup
 from ..quota.amounts import instances
 from ..quota.policy import countable_groups, environment_policy
 from ..quota.stock import Flavor
-
-NOBODY: Final = ""
-"""The team of hours that no quota accounts for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +86,7 @@ def rates(environment: Environment, plan_usd: Mapping[str, float]) -> dict[tuple
         price = _of_instance(environment, flavor, plan_usd)
         for resource in flavor.one:
             # Of CPU and memory nothing is billed apart: they come with the accelerators.
+            # Resources with a slash are devices of vendors, such as nvidia.com/gpu.
             if "/" in resource and (part := instances({resource: 1}, flavor.one)):
                 results[flavor.name, resource] = Rate(None if price.usd is None else price.usd * part, price.basis)
     return results
@@ -134,9 +131,11 @@ def _spend(team: str, rows: list[Hours], prices: Mapping[tuple[str, str], Rate],
 def _of_instance(environment: Environment, flavor: Flavor, plan_usd: Mapping[str, float]) -> Rate:
     """What an instance of a flavor costs an hour: the average over its groups, weighted by their counts."""
     groups = {**environment.groups, **countable_groups(environment)}
+    # A group of zero instances still has a price, for which one instance stands.
     rates = [(groups[name].count or 1, _of_group(environment, name, groups[name], plan_usd)) for name in flavor.groups]
     bases = " and ".join(dict.fromkeys(rate.basis for _, rate in rates))
     known = [(count, rate.usd) for count, rate in rates if rate.usd is not None]
+    # An average over what is known alone would call the unknown part free.
     if len(known) < len(rates):
         return Rate(None, bases)
     return Rate(sum(count * usd for count, usd in known) / sum(count for count, _ in known), bases)
@@ -149,6 +148,7 @@ def _of_group(environment: Environment, name: str, group: AnyGroup, plan_usd: Ma
             return Rate(plan_usd[group.plan], f"what plan {group.plan} cost")
         plan = environment.training_plans.get(group.plan)
         if plan and plan.max_upfront_usd and plan.count and plan.days:
+            # The limit of the file, as long as nobody knows what was paid.
             return Rate(plan.max_upfront_usd / (plan.count * plan.days * 24), f"at most, by plan {group.plan}")
         return Rate(None, f"plan {group.plan}, whose price nobody says")
     if group.capacity == "spot":

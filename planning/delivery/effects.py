@@ -131,14 +131,10 @@ def replacing(resource_type: str, path: str) -> Literal["always", "sometimes"] |
     """
     lists = _create_only().get(resource_type, {})
     for word in ("always", "sometimes"):
+        # A property is meant with everything below it.
         if any(path == listed or path.startswith(f"{listed}/") for listed in lists.get(word, ())):
             return word
     return None
-
-
-def has_schema(resource_type: str) -> bool:
-    """Whether the lists know a type: without a schema, what replaces it is unknown."""
-    return resource_type in _create_only()
 
 
 def lasting_name(resource_type: str) -> str | None:
@@ -168,5 +164,6 @@ def _table() -> dict[str, list[tuple[re.Pattern[str], str, ChangeFacts]]]:
 
 def _pattern(path: str) -> re.Pattern[str]:
     """`*` is one part of a path, `/**` a place and all below it, `**` anything but the resource itself."""
+    # The most particular first, as * is part of **.
     escaped = re.escape(path).replace(r"/\*\*", "(/.*)?").replace(r"\*\*", ".+").replace(r"\*", "[^/]+")
     return re.compile(escaped)

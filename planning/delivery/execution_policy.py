@@ -46,6 +46,7 @@ def _handlers() -> Mapping[str, list[str]]:
 def needed(templates: Sequence[Template]) -> Needed:
     """The actions that the handlers of the templates' resources call, by the schemas of CloudFormation."""
     types = {resource["Type"] for template in templates for resource in template.get("Resources", {}).values()}
+    # Without it not even an empty stack is deployed.
     actions = {"ssm:GetParameters"}  # CloudFormation resolves the parameter of the bootstrap's version
     unknown = set()
     for resource_type in types - {_NO_RESOURCE}:
@@ -55,6 +56,7 @@ def needed(templates: Sequence[Template]) -> Needed:
             actions |= set(_handlers()[resource_type])
         else:
             unknown.add(resource_type)
+    # Found in the text of the template, as properties of many types name roles.
     roles = {arn for template in templates for arn in _ROLE.findall(json.dumps(template))}
     return Needed(frozenset(actions), frozenset(unknown), frozenset(roles))
 
@@ -81,6 +83,7 @@ def documents(
     # A role may have a path before its name, and each form is a pattern of its own.
     own = [
         f"arn:{partition}:iam::{account}:{kind}/{path}{prefix}-*"
+        # The asterisk in `*/` stands for any path.
         for prefix, kind, path in itertools.product(sorted(prefixes), kinds, ("", "*/"))
     ]
     statements: list[dict[str, Any]] = []
@@ -88,6 +91,7 @@ def documents(
         statements.append({"Effect": "Allow", "Action": named, "Resource": own})
     if passed := sorted(existing):
         statements.append({"Effect": "Allow", "Action": ["iam:GetRole", "iam:PassRole"], "Resource": passed})
+    # Linked roles have a path of AWS's own, which names of ours never have.
     if _LINKED_ROLES in set(actions):
         linked = f"arn:{partition}:iam::{account}:role/aws-service-role/*"
         statements.append({"Effect": "Allow", "Action": [_LINKED_ROLES], "Resource": [linked]})
@@ -114,6 +118,7 @@ def _parts(actions: list[str]) -> Iterable[list[str]]:
     """Lists of actions, each a statement of no more than half a policy."""
     part: list[str] = []
     for action in actions:
+        # Half, so that two of them fit a policy whatever the rest of it is.
         if _size([*part, action]) > MAX_CHARACTERS // 2:
             yield part
             part = []
@@ -135,4 +140,5 @@ def _groups(statements: list[dict[str, Any]]) -> Iterable[list[dict[str, Any]]]:
 
 
 def _size(value: Any) -> int:
+    # IAM counts no white space.
     return len(json.dumps(value, separators=(",", ":")))

@@ -60,6 +60,7 @@ def removed(api: str, kind: str, version: str) -> RemovedApi | None:
 
 def skew_problem(part: str, version: str, server: str) -> str | None:
     """What is wrong with a part of `version` beside an API server of version `server`; None when nothing is."""
+    # All versions are of Kubernetes 1, so the second number is the distance.
     behind, policy = minor(server) - minor(version), skews()[part]
     if behind > policy.older:
         return f"{part} {version} is {behind} versions older than {server}; allowed: {policy.older}"

@@ -91,6 +91,7 @@ def steps(settings: ProjectSettings, environments: Sequence[str]) -> tuple[Step,
         approval = [_step("approval", stage.name, None, (), observed, stage.name)] if stage.manual else []
         agreed = (approval[0].name,) if approval else observed
         deploys = [
+            # Without the preflight: the same stage has run it a moment before.
             _step("deploy", name, name, (f"podwright deploy {name} --yes --no-preflight",), agreed, stage.name)
             for name in stage.environments
         ]
@@ -122,6 +123,7 @@ def _before(settings: ProjectSettings) -> Iterator[Step]:
 def _drift_checks(stage: PipelineStage, name: str, passed: tuple[str, ...]) -> Iterator[Step]:
     effects = f"podwright diff {name} --out {EVIDENCE}/{name}/effects.json --require-approval"
     yield _step("preflight", name, name, (f"podwright preflight {name}",), passed, stage.name)
+    # --require-approval: the step fails where somebody has to agree, instead of asking.
     yield _step("effects", name, name, (effects,), passed, stage.name)
 
 

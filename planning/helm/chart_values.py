@@ -56,6 +56,7 @@ def dependencies_values(
         "global": {"region": region},
         "health-monitoring-agent": {
             "enabled": True,
+            # The agent reports to a service that is not in every region; elsewhere it reports to one that has it.
             "region": region if region in HEALTH_AGENT_REGIONS else HEALTH_AGENT_FALLBACK,
         },
         "deep-health-check": {"enabled": True},
@@ -64,6 +65,7 @@ def dependencies_values(
         "trainingOperators": {"enabled": platform.pytorch_jobs},
         "mpi-operator": {"enabled": platform.mpi_jobs},
         "neuron-device-plugin": {"devicePlugin": {"enabled": False}},
+        # Two plugins for one device would offer each GPU twice.
         "nvidia-device-plugin": {"devicePlugin": {"enabled": bool(gpu.types) and platform.gpu_operator is None}},
         "aws-efa-k8s-device-plugin": {"devicePlugin": {"enabled": bool(efa.types)}},
     }
@@ -107,12 +109,14 @@ def nodes_with(
 ) -> DeviceNodes:
     """The nodes whose type `has` a device, which by custom carry the `taint` key. Types without facts have none."""
     result: set[str] = set()
+    # Device plugins tolerate the taint by which people keep other pods from nodes with that device.
     taints = {(taint, "NoSchedule")}
     for group in groups:
         matching = {name for name in group.types if (row := types.find(name)) and has(row)}
         result |= matching
         if matching and isinstance(group, InstanceGroup):
             taints |= {(item.key, item.effect) for item in group.taints}
+    # Exists and not Equal: a plugin has to run there whatever value the taint has.
     tolerations = ({"key": key, "operator": "Exists", "effect": effect} for key, effect in sorted(taints))
     return DeviceNodes(tuple(sorted(result)), (HEALTH_TOLERATION, *tolerations))
 
@@ -156,12 +160,14 @@ def set_mirrored(values: dict[str, Any], chart: Chart, mirror: Mapping[str, Imag
         chart: The chart.
         mirror: Where mirrored images lie, by the original's name, with and without its tag (see `mirrors.mirror_of`).
     """
+    # Each chart keeps the parts of an image's name in other values.
     for name, where in chart.image_values.items():
         if image := mirror.get(name):
             _set(values, where.name, image.name)
             _set(values, where.prefix, image.name.rpartition("/")[0])
             _set(values, where.registry, image.registry)
             _set(values, where.repository, image.repository)
+            # The digest decides; the tag stays so that people see the version.
             _set(values, where.tag, f"{image.tag}@{image.digest}" if image.tag else image.digest)
 
 

@@ -77,8 +77,10 @@ def kueue_values(
     values: dict[str, Any] = {
         "controllerManager": {
             "replicas": 2,
+            # While a node is drained one manager has to stay: its webhook answers for every job that is made.
             "podDisruptionBudget": {"enabled": True, "minAvailable": 1},
             "manager": {
+                # Without it a full system group could push the manager aside, and with it all admission.
                 "priorityClassName": "system-cluster-critical",
                 "image": {"pullPolicy": "IfNotPresent"},
                 "resources": _RESOURCES,
@@ -104,6 +106,7 @@ def manager_configuration(governance: Governance, *, neuron: bool = False) -> di
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
         "health": {"healthProbeBindAddress": ":8081"},
+        # Kueue leaves these out by itself, and dashboards show what is left of a quota by them.
         "metrics": {"bindAddress": ":8443", "enableClusterQueueResources": True},
         "webhook": {"port": 9443},
         "leaderElection": {"leaderElect": True, "resourceName": "c1f6bfd2.kueue.x-k8s.io"},
@@ -111,6 +114,7 @@ def manager_configuration(governance: Governance, *, neuron: bool = False) -> di
         "controller": {"groupKindConcurrency": _CONCURRENCY},
         "featureGates": {**_GATES, **kueue.feature_gates},
         "manageJobsWithoutQueueName": kueue.every_job,
+        # Pods of the system are of no team, and Kueue must not hold them.
         "managedJobsNamespaceSelector": of_teams,
         "integrations": {"frameworks": list(kueue.frameworks), "externalFrameworks": [EXTERNAL_FRAMEWORK]},
         "resources": {"excludeResourcePrefixes": _NOT_COUNTED},
@@ -136,6 +140,7 @@ def manager_configuration(governance: Governance, *, neuron: bool = False) -> di
 def _wait_for_pods(wait: WaitForPods) -> dict[str, Any]:
     """Kueue's waitForPodsReady: how long an admitted job may lack pods, and when it is queued again."""
     requeuing: dict[str, Any] = {
+        # From the eviction on, and not from its creation: a job that was sent back does not stand first again.
         "timestamp": "Eviction",
         "backoffBaseSeconds": wait.backoff_base_seconds,
         "backoffMaxSeconds": wait.backoff_max_seconds,

@@ -67,6 +67,7 @@ def yunikorn_values(
     on_system = {"nodeSelector": placement.node_selector, "tolerations": list(placement.tolerations)}
     values: dict[str, Any] = {
         **on_system,
+        # On the node's network two replicas on one node would ask for the same port.
         "admissionController": {**on_system, "replicaCount": 2, "hostNetwork": False},
         "yunikornDefaults": yunikorn_filters(namespaces),
     }
@@ -83,6 +84,7 @@ def yunikorn_namespaces(governance: Governance) -> tuple[str, ...]:
 def yunikorn_filters(namespaces: Iterable[str]) -> dict[str, str]:
     """The part of YuniKorn's configuration that says whose pods it schedules: those of `namespaces`."""
     return {
+        # Patterns: without ^ and $ team a would take the namespaces of team ab as well.
         "admissionController.filtering.processNamespaces": ",".join(f"^{name}$" for name in namespaces),
         "admissionController.filtering.bypassNamespaces": "^kube-system$",
     }

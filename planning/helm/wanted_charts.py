@@ -82,11 +82,6 @@ def _yunikorn(environment: Environment, mirror: Mapping[str, Image] | None) -> W
     )
 
 
-def wanted_chart(environment: Environment, name: str, mirror: Mapping[str, Image] | None = None) -> WantedChart | None:
-    """The chart of that name, or None for an environment that does not install it."""
-    return next((desired for desired in wanted_charts(environment, mirror) if desired.chart.name == name), None)
-
-
 def chart_archives(root: Path, environment: Environment) -> dict[str, ChartArchive]:
     """The archives of an environment's charts in the project in `root`, by name.
 

@@ -28,18 +28,6 @@ _POD: Final = (
     (r"\blabels\b", "labels"),
     (r"^metadata\.namespace$", "team"),
 )
-_RUN_POLICY: Final = (
-    (r"^spec\.(runPolicy\.)?backoffLimit$", "retries"),
-    (r"^spec\.(runPolicy\.)?ttlSecondsAfterFinished$", "keep_seconds"),
-    (r"^spec\.(runPolicy\.)?activeDeadlineSeconds$", "active_deadline_seconds"),
-    (r"^spec\.runPolicy\.cleanPodPolicy$", "clean_pods"),
-)
-_MPI: Final = (
-    (r"\bLauncher\b.*\bresources\b", "launcher"),
-    (r"\bWorker\.replicas$", "nodes"),
-    (r"^spec\.slotsPerWorker$", "accelerators"),
-    *_RUN_POLICY,
-)
 _KINDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "hyperpod_pytorch": (
         (r"^spec\.elasticPolicy\.minReplicas", "elastic.min_replicas"),

@@ -101,6 +101,7 @@ class Planner:
         )
 
     def allocatable(self, group: str) -> Allocatable:
+        # Many jobs ask for the same few groups.
         """What a node of a group has left for pods: the least of its types."""
         if group not in self._allocatable:
             settings = self._environment.instance_groups[group]
@@ -117,6 +118,7 @@ class Planner:
         return devices | {NEURON if row.accelerator_vendor == "neuron" else GPU: row.accelerator_count}
 
     def _row(self, group: str) -> InstanceType:
+        # A job that fits the smallest type of a group fits every one of its nodes.
         """Of the types of a group the one with the fewest accelerators."""
         return min(self._rows(self._environment.instance_groups[group]), key=lambda row: row.accelerator_count)
 
@@ -134,10 +136,12 @@ class Planner:
         huge_pages = _HUGE_PAGES_MIB if uses_huge_pages else 0
         if isinstance(job, DistributedJob) and job.huge_pages_mib is not None:
             huge_pages = job.huge_pages_mib
+        # PyTorch's loaders hand batches over in shared memory, of which a container has 64 MB by itself.
         shm = resources[MEMORY] // _SHM_PART if job.shm_gib is None else int(job.shm_gib * 1024)
         selector = {GROUP_LABEL: job.group}
         if len(rows) == 1:
             selector[TYPE_LABEL] = rows[0].name
+        # Images are built for one architecture, and nodes of the other would only fail to start them.
         if rows[0].architecture != "x86_64":
             selector[ARCHITECTURE_LABEL] = _ARCHITECTURES[rows[0].architecture]
         return PodPlan(
@@ -150,6 +154,7 @@ class Planner:
                 if taint.value
                 else {"key": taint.key, "operator": "Exists", "effect": taint.effect}
                 for taint in group.taints
+                # A preference needs no toleration.
                 if taint.effect != "PreferNoSchedule"
             ),
             env=variables,
@@ -172,12 +177,14 @@ class Planner:
         part = (count, existing) if count and existing else (1, max(existing, 1))
         resources: Quantities = {device: count} if count else {}
         for pod in getattr(job, "beside", ()):
+            # What runs beside it in the same pod has its part of the node first.
             free = free.plus(Allocatable(1, int(pod.vcpu * 1000), int(pod.memory_gib * 1024)), -1)
         cpu = _whole(max(free.cpu_millis, 0) * part[0] // part[1], 1000)
         memory = _whole(max(free.memory_mib, 0) * part[0] // part[1], 1024)
         resources[CPU] = cpu if job.vcpu is None else int(job.vcpu * 1000)
         resources[MEMORY] = memory if job.memory_gib is None else int(job.memory_gib * 1024)
         if isinstance(job, DistributedJob):
+            # A job of one pod talks to nobody over the network.
             share = efa * part[0] // part[1] if job.sizes[-1] > 1 and row.accelerator_count and not job.partition else 0
             if desired := share if job.efa is None else job.efa:
                 resources[EFA] = desired
@@ -199,6 +206,7 @@ class Planner:
         # The interface of EKS Pod Identity is no way to another node. Source: Amazon EKS User Guide, pod identity.
         if (excluded := variables.get("NCCL_SOCKET_IFNAME", "")).startswith("^"):
             variables["NCCL_SOCKET_IFNAME"] = f"{excluded},pod-id-link"
+        # Python holds back what it prints to a pipe, and a log that comes late helps nobody.
         variables["PYTHONUNBUFFERED"] = "1"
         if isinstance(job, DistributedJob) and job.parallelism.model_ranks * job.parallelism.expert > 1:
             variables |= {
@@ -218,6 +226,7 @@ class Planner:
         if isinstance(job, HyperPodPyTorchJob) and job.elastic:
             # Lets all ranks see a scaling event at the same step. Source: sagemaker-hyperpod-recipes 2.0.0, launcher.
             variables["HYPERPOD_SIGNAL_COORDINATION"] = "distributed"
+        # What the job says itself wins.
         return variables | job.env
 
 
@@ -243,4 +252,5 @@ def _joins_nvlink(job: Job) -> bool:
 
 def _whole(amount: int, unit: int) -> int:
     """`amount` rounded down to whole units, where there is at least one."""
+    # Less than one unit stays as it is: rounded down it would be nothing.
     return amount // unit * unit or amount

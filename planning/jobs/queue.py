@@ -47,6 +47,7 @@ def queue_placement(engine: Engine | None, name: str, job: Job, governance: Gove
         governance: Teams, departments and priorities.
     """
     if engine is None or job.team is None:
+        # Without a team nobody's quota counts it, and it runs where its file says.
         return QueuePlacement(namespace=job.namespace or "default")
     namespace = team_namespace(engine, job.team)
     classes = {priority: pod_priority_class(priority, weight) for priority, weight in governance.priorities.items()}
@@ -55,6 +56,7 @@ def queue_placement(engine: Engine | None, name: str, job: Job, governance: Gove
         labels = {
             KAI_QUEUE_LABEL: kai_queue(job.team, job.group),
             KAI_POOL_LABEL: pool(job.group),
+            # Otherwise a job with a priority of 100 or more could not be stopped to give borrowed GPUs back.
             KAI_PREEMPTIBILITY_LABEL: "preemptible",
         }
         return QueuePlacement(
@@ -76,6 +78,7 @@ def queue_placement(engine: Engine | None, name: str, job: Job, governance: Gove
             priority_class=own_class,
             priority_classes=classes,
         )
+    # Kueue takes a job by its label and needs no scheduler of its own.
     labels = {QUEUE_LABEL: local_queue(engine, job.team)}
     if job.priority:
         labels[PRIORITY_LABEL] = priority_class(job.priority)

@@ -39,9 +39,12 @@ def placement(job: DistributedJob, rows: Sequence[InstanceType], types: Catalog)
     """Where the pods of a job lie to each other; None where it does not matter or nodes do not say where they are."""
     known = topology([row.name for row in rows], types)
     most = job.sizes[-1]
+    # With one level every node is its own place, so there is nothing to be near to.
     if job.topology == "none" or (job.topology is None and (most == 1 or len(known.levels) == 1)):
         return None
+    # The last level is the node itself; the one before it is the nearest that nodes share.
     label = LABELS[job.topology] if job.topology else known.levels[-2]
     server = ultraserver(rows, types) if label == LABELS["ultraserver"] else None
+    # Within one NVLink domain a job fits or does not; a preference would run it at a fraction of the speed.
     required = server is not None and most <= server.instances
     return Placement(known.name, label, required if job.topology_required is None else job.topology_required)

@@ -12,6 +12,7 @@ from ...config.settings.environment import Environment
 from .isolation import team_access
 
 OUTPUT_DESCRIPTION: Final = "podwright value "
+# By description, for the CDK makes the names of outputs.
 """Stack outputs whose description begins so hold a value; the rest of the description is its path."""
 _LUSTRE_PARTS: Final = ("id", "dns_name", "mount_name")
 
@@ -50,6 +51,7 @@ class DeployedValues:
         Raises:
             KeyError: a value is missing; see `value_paths`.
         """
+        # The name is the second part; a file system's name has no dots.
         names = {path.split(".")[1] for path in values if path.startswith("lustre.")}
         return cls(
             cluster_arn=values["cluster_arn"],
@@ -94,6 +96,7 @@ def known_values(environment: Environment, dns_suffix: str) -> dict[str, str]:
     result |= {"checkpoint_bucket": bucket} if bucket else {}
     for name, settings in environment.storage.lustres.items():
         if adopted := settings.existing:
+            # FSx makes a file system's name in this form.
             dns_name = f"{adopted.id}.fsx.{environment.region}.{dns_suffix}"
             result |= dict(zip(lustre_paths(name), (adopted.id, dns_name, adopted.mount_name), strict=True))
     for team, access in team_access(environment.governance).items():

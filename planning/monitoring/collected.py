@@ -65,13 +65,16 @@ def collected(environment: Environment, types: Catalog) -> frozenset[str]:
     levels = {name: settings.level(source) for name, source in _SOURCES.items()}
     missing = _missing(environment, types)
     names = {
+        # An exporter without a level of its own is either there or not.
         metric.name
         for metric in metrics().values()
         if metric.exporter in running
         and levels.get(metric.exporter, "advanced") in ("advanced", metric.level)
         and not metric.name.startswith(missing)
     }
+    # In their order, since a later recording may read an earlier one.
     for recording in recordings():
+        # A recording whose metrics are not all there has no values.
         if names_in(recording.expression) <= names:
             names.add(recording.name)
     return frozenset(names)

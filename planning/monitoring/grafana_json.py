@@ -20,7 +20,6 @@ FIRING: Final = 'ALERTS{alertstate="firing", severity="critical"}'
 """Critical alerts, which every dashboard marks in time. Prometheus writes this series for each alert that fires."""
 _TYPE: Final = "prometheus"
 _NAMED: Final = {"grey": "#8e8e8e"}
-_SeriesPanel = timeseries.Panel | stat.Panel | bargauge.Panel | statetimeline.Panel | table.Panel
 
 
 def data_source_uid(environment: str) -> str:
@@ -46,6 +45,7 @@ def grafana_json(page: Dashboard, *, environment: str, source: str | None) -> st
 
 def _dashboard(page: Dashboard, environment: str, source: str | None) -> dashboard.Dashboard:
     """A page for Grafana, with its data source and links."""
+    # Without a source each dashboard asks for one, so that it works in any Grafana.
     asked = dashboard.DataSourceRef(type_val=_TYPE, uid=source or f"${{{SOURCE_VARIABLE}}}")
     alerts = builders.AnnotationQuery().name("Critical alerts").datasource(asked).enable(True).icon_color("red")
     links = builders.DashboardLink(environment).type(dashboard.DashboardLinkType.DASHBOARDS).tags([tag(environment)])
@@ -54,7 +54,9 @@ def _dashboard(page: Dashboard, environment: str, source: str | None) -> dashboa
         .uid(uid(environment, page.name))
         .description(page.says)
         .tags(["podwright", tag(environment)])
+        # Changes by hand would be lost with the next deployment.
         .readonly()
+        # A line at the same moment in all panels.
         .tooltip(dashboard.DashboardCursorSync.CROSSHAIR)
         .time(f"now-{page.hours}h", "now")
         .refresh("1m")
@@ -64,6 +66,7 @@ def _dashboard(page: Dashboard, environment: str, source: str | None) -> dashboa
     )
     if source is None:
         built.with_variable(builders.DatasourceVariable(SOURCE_VARIABLE).label("Metrics").type(_TYPE))
+    # Variables before panels, which name them.
     for choice in page.choices:
         built.with_variable(_choice(choice, asked))
     number = 0
@@ -83,9 +86,11 @@ def _choice(choice: Choice, source: dashboard.DataSourceRef) -> builders.QueryVa
         .datasource(source)
         .query({"query": f"label_values({choice.metric}, {choice.label})", "refId": choice.name})
         .refresh(dashboard.VariableRefresh.ON_TIME_RANGE_CHANGED)
+        # h200-2 before h200-10.
         .sort(dashboard.VariableSort.NATURAL_ASC)
         .multi(True)
         .include_all(True)
+        # Prometheus takes a pattern; Grafana's own "all" would list thousands of values.
         .all_value(".*")
         .current(every)
     )
@@ -99,6 +104,7 @@ def _panel(panel: Panel, number: int, source: dashboard.DataSourceRef) -> Builde
     drawn.id(number).title(panel.title).description(panel.says).datasource(source)
     drawn.span(panel.width).height(panel.height)
     drawn.no_value("none" if panel.may_be_empty else "no data")
+    # States are words and have no unit.
     if panel.kind != "states":
         drawn.unit(UNITS[panel.unit].grafana).min(0)
     if panel.most is not None:
@@ -107,6 +113,7 @@ def _panel(panel: Panel, number: int, source: dashboard.DataSourceRef) -> Builde
         drawn.thresholds(_thresholds(panel.steps))
     elif panel.kind in ("bars", "number"):
         drawn.thresholds(_thresholds({0: "blue"}))
+    # Grafana names the queries of a panel by letters.
     for letter, (legend, expression) in zip("ABCDEFGH", panel.queries.items(), strict=False):
         drawn.with_target(_target(expression, legend, letter, now=now, as_table=panel.kind == "table"))
     return drawn

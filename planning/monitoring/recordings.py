@@ -43,6 +43,9 @@ def _share(part: str, whole: str) -> str:
     return f"{part}{{$cluster}} / {whole}{{$cluster}}"
 
 
+# Division matches series by their labels, so both sides have to be recorded by the same ones.
+
+
 _NODES: Final = (
     Recording(
         "instance_group_health:nodes:count",
@@ -61,6 +64,7 @@ _NODES: Final = (
     ),
     Recording(
         "node:gpus:count",
+        # The exporter calls the node Hostname, everything else calls it node.
         "count by (cluster_name, node) (" + 'label_replace(DCGM_FI_DEV_GPU_TEMP{$cluster}, "node", "$1", "Hostname", '
         '"(.+)"))',
         ("node",),
@@ -87,6 +91,7 @@ _NODES: Final = (
     ),
     Recording(
         "filesystem:lustre_used:ratio",
+        # Clients see the same file system at different moments; the fullest view is the one to be warned by.
         '1 - min by (cluster_name, mountpoint) (node_filesystem_avail_bytes{$cluster, fstype="lustre"} '
         '/ node_filesystem_size_bytes{$cluster, fstype="lustre"})',
         ("mountpoint",),
@@ -99,7 +104,9 @@ _USE: Final = (
     Recording(
         "namespace:gpus_allocated:sum",
         "sum by (cluster_name, namespace) (kube_pod_container_resource_requests{$cluster, resource="
+        # kube-state-metrics replaces the dots and slashes of resource names.
         '"nvidia_com_gpu"} * on (cluster_name, namespace, pod) group_left () '
+        # A pod that waits or has ended has requests as well, and holds nothing.
         'max by (cluster_name, namespace, pod) (kube_pod_status_phase{$cluster, phase="Running"}))',
         ("namespace",),
         "GPUs",
@@ -121,6 +128,7 @@ _USE: Final = (
     ),
     Recording(
         "namespace:gpu_utilization:avg",
+        # Without a namespace a GPU is held by nobody, and would make averages of use look low.
         'avg by (cluster_name, namespace) (DCGM_FI_DEV_GPU_UTIL{$cluster, namespace!=""}) / 100',
         ("namespace",),
         "fraction",
@@ -189,6 +197,7 @@ _TEAMS: Final = (
     Recording(
         "team:borrowed:sum",
         "clamp_min(team:used:sum{$cluster} - on (cluster_name, team, flavor, resource) "
+        # A team without a quota has no series of it; zero times what it uses stands for it.
         "(team:quota:sum{$cluster} or team:used:sum{$cluster} * 0), 0)",
         ("team", "flavor", "resource"),
         "accelerators",
@@ -210,6 +219,7 @@ _TEAMS: Final = (
         "Accelerators of a team's guarantee that it does not hold.",
     ),
     Recording(
+        # Kueue says who borrows and not from whom, so what is borrowed is shared out over what is unused.
         "team:lent:sum",
         "team:unused:sum{$cluster} * on (cluster_name, flavor, resource) group_left () clamp_max("
         "sum by (cluster_name, flavor, resource) (team:borrowed:sum{$cluster}) "
@@ -249,6 +259,7 @@ _TEAMS: Final = (
     ),
     Recording(
         "team:admission_wait_seconds:p90",
+        # Buckets have to be summed before the quantile is taken; quantiles cannot be averaged.
         "histogram_quantile(0.9, sum by (cluster_name, team, le) "
         f"({_team('rate(kueue_admission_wait_time_seconds_bucket{$cluster}[1h])', 'cluster_queue')}))",
         ("team",),
@@ -334,6 +345,7 @@ _CAPACITY: Final = (
     Recording(
         "cluster:hourly_cost_usd:sum",
         'sum by (cluster_name) (podwright_instances{$cluster, state="current"} * on (cluster_name, instance_group) '
+        # One price for each group: a join needs a single series on its right side.
         "group_left () max by (cluster_name, instance_group) (podwright_instance_price_usd_per_hour{$cluster}))",
         (),
         "USD/hour",
@@ -355,12 +367,14 @@ def filled(expression: str, *, cluster: str, rate_seconds: int, **values: str) -
     """An expression about one cluster."""
     rate = f"{rate_seconds}s"
     selector = f'cluster_name="{cluster}"'
+    # safe_substitute leaves what it does not know.
     # Prometheus's own $1 of label_replace stays.
     return Template(expression).safe_substitute(cluster=selector, rate=rate, **values)
 
 
 def rate_seconds(scrape_seconds: int) -> int:
     """Span of a rate: it holds at least four samples, and never less than five minutes."""
+    # A rate needs two samples, and one scrape may fail.
     return max(300, 4 * scrape_seconds)
 
 

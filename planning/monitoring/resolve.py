@@ -43,6 +43,7 @@ def resolve_monitoring(environment: Environment, types: Catalog) -> ResolvedMoni
     if settings is None:
         return None
     on_eks = cluster.orchestrator == "eks"
+    # Queues of training jobs have no nodes that could be measured.
     measured = settings.metrics != "off" and environment.has_cluster
     kinds = sorted({kind for group in environment.groups.values() for kind in group.types})
     prices = {kind: hourly(kind, environment.region, environment.prices) for kind in kinds}
@@ -50,11 +51,14 @@ def resolve_monitoring(environment: Environment, types: Catalog) -> ResolvedMoni
     return ResolvedMonitoring(
         settings=settings,
         measured=measured,
+        # On EKS the collectors write; elsewhere, and on restricted groups, nodes do it themselves.
         nodes_write=not on_eks or bool(environment.restricted_instance_groups),
+        # Logs of an existing control plane are its owner's.
         control_plane_logs=on_eks and cluster.eks.existing is None and bool(cluster.eks.logs),
         prices={kind: price.usd for kind, price in prices.items() if price},
         watched=watched(environment, types),
         pages=dashboards(settings, cluster=cluster.name, metrics=result),
+        # Grafana without metrics would have nothing to show.
         grafana=settings.managed_grafana if measured else None,
         lustre_capacity={
             name: lustre.capacity_gib

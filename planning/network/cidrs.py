@@ -33,13 +33,16 @@ def slot(zone_id: str) -> int:
     Two Local Zones may share a slot; `collisions` finds that, and `network.subnets` resolves it.
     """
     if is_local(zone_id):
+        # A checksum and not Python's hash(), which differs from run to run.
         return _LOCAL_SLOTS[zlib.crc32(zone_id.encode()) % len(_LOCAL_SLOTS)]
+    # A zone id ends with its number: usw2-az1. Its name does not, for each account has its own letters.
     return int(re.findall(r"[0-9]+", zone_id)[-1]) % 2**SLOT_BITS
 
 
 def nat_zones(network: Network) -> tuple[str, ...]:
     """The zones that hold a NAT gateway and, for it, a public subnet. Local Zones use another zone's."""
     regular = tuple(zone for zone in network.zones if not is_local(zone))
+    # A closed network has no way out that a gateway could be for, and an adopted one has its own.
     if network.vpc is not None or network.endpoints == "closed":
         return ()
     return regular[:1] if network.nat == "single" else regular
@@ -54,6 +57,7 @@ def plan(network: Network) -> dict[SubnetKey, IPv4Network]:
         ValueError: a primary range longer than /24, which has no room for slots.
     """
     if network.vpc is not None:
+        # What else lies in an adopted VPC is its owner's business.
         return {(zone, "nodes"): IPv4Network(subnets.nodes_cidr) for zone, subnets in network.vpc.subnets.items()}
     ranges: dict[SubnetKey, IPv4Network] = {}
     for zone, role in _subnets(network):
@@ -77,6 +81,7 @@ def _computed(vpc: IPv4Network, zone: str, role: SubnetRole) -> IPv4Network:
     bits, index = {"nodes": (_NODES_BITS, 1), "public": (_SMALL_BITS, 0), "control_plane": (_SMALL_BITS, 1)}[role]
     if vpc.prefixlen + bits > vpc.max_prefixlen:
         raise ValueError(f"{vpc} is too small to be cut into subnets")
+    # The number of the slot, in blocks of this size, plus the place within the slot.
     position = (slot(zone) << bits - SLOT_BITS) + index
     size = 2 ** (vpc.max_prefixlen - vpc.prefixlen - bits)
     return IPv4Network((int(vpc.network_address) + position * size, vpc.prefixlen + bits))

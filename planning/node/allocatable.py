@@ -32,6 +32,7 @@ def requested(environment: Environment, kind: str, row: InstanceType | None = No
     """What the system's pods ask: those of each node of type `row` (kind daemon), or those of the cluster."""
     governance, observability = environment.governance, environment.observability
     measured = observability if observability and observability.metrics != "off" else None
+    # vCPUs count threads.
     holds = {
         "always": True,
         "lustre": bool(environment.storage.lustres),
@@ -57,7 +58,9 @@ def kubelet_allocatable(
 ) -> Allocatable:
     """What a node's kubelet shows for pods, once its image and tiered checkpoints have taken their part."""
     cores = row.vcpu // max(1, row.threads_per_core) * (threads_per_core or row.threads_per_core)
+    # Tiered checkpoints take a percentage of the whole memory, before the kubelet counts.
     memory = row.memory_gib * 1024 * (100 - checkpoint_memory_percent) / 100
+    # The formula takes the pods that the node may have, not those that it has.
     retained = _RESERVED_MIB + _RESERVED_MIB_PER_POD * row.max_pods + _EVICTION_MIB
     return Allocatable(row.max_pods, cores * 1000 - _reserved_millis(cores), int(memory) - retained)
 

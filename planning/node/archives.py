@@ -25,7 +25,6 @@ from ...config.settings.software import COMPONENTS, KERNEL_PARTS, Component, Nod
 
 Architecture = Literal["x86_64", "arm64"]
 _MACHINES: Final[dict[Architecture, str]] = {"x86_64": "x86_64", "arm64": "aarch64"}
-_CHUNK: Final = 1 << 20
 PACKAGE: Final = "package"
 """Component of every package of the operating system; its name stands in place of a version."""
 
@@ -71,6 +70,7 @@ def components_of(settings: NodeSoftware, orchestrator: str, group: InstanceGrou
     concerned = {name for row in map(types.get, group.types) for name in COMPONENTS if _concerns(name, row)}
     desired = dict(settings.installs())
     installer = efa_installers().get(desired.get("efa_installer", ""))
+    # The installer brings a plug-in of its own, and building the same one again gains nothing.
     bundled = installer is not None and installer.aws_ofi_nccl == desired.get("aws_ofi_nccl")
     return [
         name
@@ -88,6 +88,7 @@ def archives_of(
     """The archives that the nodes of `groups` install from; none with `install: verify`."""
     desired = dict(settings.installs())
     ours = [group for group in groups if group.lifecycle is None]
+    # Groups with scripts of their own install by themselves.
     machines = {types.get(row).architecture for group in ours for row in group.types}
     results = {
         archive(name, desired[name], settings.cuda, row.architecture)
@@ -99,6 +100,7 @@ def archives_of(
         for name, package in settings.packages.items()
         if settings.install != "verify" and package.architecture in machines
     }
+    # By name, so that neither the order of groups nor that of types changes what is published.
     return tuple(sorted(results, key=lambda item: item.name))
 
 
@@ -125,6 +127,7 @@ def archive(component: str, version: str, cuda: str, architecture: Architecture)
 
 def cached_file(root: Path, name: str, digest: str) -> Path:
     """Where the archive of that name and digest lies in a project."""
+    # A part of the digest in the name: two versions of one archive may lie beside each other.
     return root / CACHE / f"{name}-{digest[:12]}.archive"
 
 
@@ -140,17 +143,15 @@ def locked_files(root: Path, archives: Iterable[Archive]) -> tuple[LockedFile, .
     return tuple(
         LockedFile(item, cached_file(root, item.name, entry.sha256), entry)
         for item in archives
+        # What is locked and not fetched is told by findings.
         if (entry := locked.get(item.name)) and cached_file(root, item.name, entry.sha256).is_file()
     )
 
 
 def digest_of(path: Path) -> str:
     """SHA-256 of a file, read in pieces."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _finding(root: Path, item: Archive, locked: LockedArchive | None) -> Finding | None:

@@ -61,6 +61,7 @@ def file_systems(environment: Environment, addresses: Addresses) -> FileSystems:
         for name, settings in storage.lustres.items()
     }
     home = None
+    # Without an address, as in a rendering before any deployment, nothing can be mounted.
     if storage.home and addresses.home:
         settings = storage.home.openzfs
         home = OpenZfsMount(dns_name=addresses.home, path=settings.mount, zone=settings.zone)
@@ -102,6 +103,7 @@ def environment_facts(
         benchmarks=_benchmarks(environment, types, archives, addresses),
         software=cluster.node_software,
         archives=archives,
+        # Where nothing is published a node has no place to look at.
         archives_uri=addresses.archives_uri if archives else "",
         slurm=_slurm(environment, types, addresses),
     )

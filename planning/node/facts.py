@@ -201,6 +201,7 @@ def node_facts(
             instance_types=group.types,
             zones=group.zone_ids,
             volumes_gib=tuple(volume.size_gib for volume in group.volumes),
+            # On Slurm the scripts mount what HyperPod does not mount itself; on EKS pods mount for themselves.
             mounts_lustre=cluster.orchestrator == "slurm" and bool(file_systems.lustre) and not group.mount_lustre,
             mounts_home=cluster.orchestrator == "slurm" and file_systems.home is not None and not group.mount_home,
             benchmarks=benchmark_policy(group, types),
@@ -211,6 +212,7 @@ def node_facts(
         version=1,
         cluster=cluster,
         file_systems=file_systems,
+        # Only of types that groups have: the file changes with the environment and not with the catalog.
         instance_types={name: _instance_type(types.get(name)) for name in sorted(names)},
         software=cluster_software(software, archives, archives_uri),
         benchmarks=benchmarks,

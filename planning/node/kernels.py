@@ -54,13 +54,16 @@ def programs(architecture: Architecture) -> Archive:
     """The archive of the built programs for one architecture. Its version follows from sources and recipe."""
     digest = hashlib.sha256(json.dumps(recipe(), sort_keys=True).encode())
     for file in sorted(SOURCES.iterdir()):
+        # Line endings of a checkout are no other program.
         digest.update(f"\0{file.name}\0".encode() + file.read_bytes().replace(b"\r\n", b"\n"))
+    # Twelve digits name the archive; its whole digest stands in the lock.
     version = digest.hexdigest()[:12]
     return Archive(COMPONENT, version, architecture, f"podwright kernels build: sources and recipe {version}")
 
 
 def programs_of(settings: Benchmarks, groups: Iterable[InstanceGroup], types: Catalog) -> tuple[Archive, ...]:
     """The archives that the nodes of `groups` take: one for each architecture with NVIDIA GPUs to measure."""
+    # Where nodes compile for themselves nothing has to be shipped.
     if settings.programs != "shipped":
         return ()
     rows = [types.get(name) for group in groups if benchmark_policy(group, types) != "skip" for name in group.types]
@@ -72,6 +75,7 @@ def program_findings(
     root: Path, settings: Benchmarks, groups: Iterable[InstanceGroup], types: Catalog
 ) -> list[Finding]:
     """Why groups that gate could not measure their GPUs; others continue without, and their nodes say so."""
+    # Only a gate needs programs: a report without them says that it could not measure.
     gating = [group for group in groups if benchmark_policy(group, types) == "gate"]
     return [
         Finding(

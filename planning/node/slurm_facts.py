@@ -142,6 +142,7 @@ def slurm_facts(
         failover_topic=settings.failover_topic,
         groups=tuple(UserGroupFacts(name=name, gid=gid) for name, gid in sorted(user_groups.items())),
         users=tuple(
+            # The group of the same number is the person's own.
             UserFacts(name=name, uid=user.uid, gid=user.uid, groups=tuple(sorted(user.groups)), ssh_keys=user.ssh_keys)
             for name, user in sorted(users.items())
         ),
@@ -183,6 +184,7 @@ def _tres(team: Team, groups: Mapping[str, InstanceGroup], types: Catalog) -> di
         count = amount.instances or 0
         rows = [types.get(type_name) for type_name in groups[name].types]
         threads = groups[name].threads_per_core
+        # Of several types the smallest: a guarantee has to hold on any of them.
         total["cpu"] += count * min(
             row.vcpu // row.threads_per_core * min(threads or row.threads_per_core, row.threads_per_core)
             for row in rows

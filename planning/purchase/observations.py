@@ -72,6 +72,7 @@ def _extensions(record: Record) -> Steps[list[PurchasedPlan]]:
     )
     start = datetime.fromisoformat(json.loads(record.terms)["start"])
     ours = {record.offering, *(each["offering"] for each in record.attempts_before)}
+    # Either by the offer, or by the moment from which a plan can be extended once.
     return [
         PurchasedPlan(record.base, _failed(each), each["TrainingPlanExtensionOfferingId"] in ours)
         for each in pages

@@ -13,6 +13,7 @@ from .words import shown
 
 TARGET: Final = "hyperpod-cluster"
 """What our plans are for. A plan serves the targets that it was bought for and no others."""
+# Prices are compared with limits in the file, which are US dollars.
 _CURRENCY: Final = "USD"
 _DAY: Final = timedelta(days=1)
 
@@ -62,6 +63,7 @@ class Request:
     @classmethod
     def of_properties(cls, properties: Mapping[str, Any]) -> "Request":
         """The request back from `to_properties`; keys that it does not know are left aside."""
+        # A template of a newer release may carry more than this release of the function knows.
         known = {each.name: properties[each.name] for each in fields(cls) if each.name in properties}
         return cls(**{name: _FROM_TEXT.get(name, int)(value) for name, value in known.items()})
 
@@ -82,10 +84,12 @@ class Part:
     @classmethod
     def of(cls, shape: Mapping[str, Any], zone_ids: Mapping[str, str]) -> "Part":
         """From a ReservedCapacityOffering or a ReservedCapacitySummary."""
+        # A zone's name is another zone in each account, so its id comes first.
         zone = shape.get("AvailabilityZone", "")
         return cls(
             shape.get("AvailabilityZoneId") or zone_ids.get(zone, zone),
             shape["InstanceType"],
+            # Offers call it InstanceCount, plans TotalInstanceCount.
             shape.get("InstanceCount", shape.get("TotalInstanceCount", 0)),
             shape.get("StartTime"),
             shape.get("EndTime"),
@@ -160,6 +164,7 @@ def money(text: str | None) -> Decimal | None:
         amount = Decimal(text or "")
     except InvalidOperation:
         return None
+    # `Infinity` and `NaN` are decimals, too, and no price.
     return amount if amount.is_finite() else None
 
 
@@ -192,6 +197,7 @@ def misfits(request: Request, capacity: Offer | Plan) -> list[str]:
         result.append(f"lasts {capacity.length / _DAY:.4g} days, not {request.hours / 24:.4g}")
     if offer:
         result += over_limit(request.max_upfront_usd, capacity.fee, capacity.currency)
+    # Several parts may differ in the same way, and saying it once is enough.
     return list(dict.fromkeys(result))
 
 
@@ -208,7 +214,9 @@ def over_limit(limit: int | None, fee: Decimal | None, currency: str) -> list[st
 
 def best(request: Request, offers: Iterable[Offer]) -> Offer | None:
     """The cheapest offer in one part that fits, the earlier one at the same price; None when none fits."""
+    # In one part: several would run one after the other, with days without instances between.
     fitting = [offer for offer in offers if len(offer.parts) == 1 and not misfits(request, offer)]
+    # The id last, so that the same offers lead to the same choice in every run.
     return min(fitting, key=lambda offer: (offer.fee, offer.parts[0].start, offer.id), default=None)
 
 

@@ -33,6 +33,7 @@ class NoOffer(Exception):
     """No offer fits. `offers` are those that there are, each with how it differs."""
 
     def __init__(self, request: Request, offers: list[tuple[Offer, list[str]]]) -> None:
+        # With reasons, so that a failed deployment says how near the market came.
         messages = [f"{offer.id} {', '.join(reasons)}" for offer, reasons in offers]
         super().__init__(
             f"no offer for training plan {request.plan} fits; " + ("; ".join(messages) or "there are none at all")
@@ -70,6 +71,7 @@ def reserve(
             written or called.
         Exception: what AWS answered before anything could be bought.
     """
+    # Before the record is touched: what may not be bought needs none.
     if reasons := over_limit(request.max_upfront_usd, fee, currency):
         raise NotSold(f"the offer for training plan {request.plan} {', '.join(reasons)}; nothing was bought")
     draft = _plan_draft(request, offering, fee, currency, buyer, tags)
@@ -84,6 +86,7 @@ def acquire(request: Request, *, buyer: str, run: str, tags: Mapping[str, str]) 
         NotSold: the request has no limit, or the name is too long.
         Exception: what AWS answered before anything could be bought.
     """
+    # In a deployment nobody sees the price before it is paid.
     if request.max_upfront_usd is None:
         raise NotSold(f"training plan {request.plan} has no max_upfront_usd; nothing is bought without a limit")
 
@@ -132,6 +135,7 @@ def extend(
     """
     if reasons := over_limit(max_upfront_usd, fee, currency):
         raise NotSold(f"extension {offering} {', '.join(reasons)}; nothing was bought")
+    # By its start and not by its offer: two offers for the same time would both be paid.
     key = f"{plan_arn}/extension/{shown(start)}"
     terms = json.dumps({"start": start.isoformat()})
     draft = Record(key, "extension", State.INTENDED, plan_arn, offering, str(fee), currency, terms, "{}", buyer, "", "")
@@ -150,6 +154,7 @@ def close(key: str, *, buyer: str, run: str) -> Steps[Outcome]:
     if record is None or record.state is not State.UNKNOWN:
         raise NothingToClose(f"{key} is {record.state if record else 'not recorded'}; only what is unknown is closed")
 
+    # With a draft that refuses, so that closing can never buy.
     purchase = Purchase(key, run, lambda: _changed(key))
     outcome = yield from purchase.carry_out()
     if outcome.result is not Result.UNKNOWN:
@@ -183,6 +188,7 @@ def _plan_draft(
 
 def _known(draft: Record) -> Steps[Record]:
     yield from ()
+    # A generator, as `Purchase` wants one, which has nothing to ask.
     return draft
 
 

@@ -18,6 +18,7 @@ from .steps import Call, Sleep, Steps, code_of, is_refusal
 TABLE: Final = "podwright-training-plans"
 """Name of the table: one in each account and region. No stack makes or deletes it."""
 _KEY: Final = "plan"
+# DynamoDB hands numbers over as text, and these are compared.
 _NUMBERS: Final = ("generation", "attempt", "revision")
 _BUSY: Final = frozenset(
     {"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException", "Throttling"}
@@ -84,10 +85,12 @@ class Record:
         return self.base if self.generation == 1 or self.kind == "extension" else f"{self.base}-{self.generation}"
 
     @property
+    # As one text: the table knows no schema that an older podwright could not read.
     def attempts_before(self) -> list[dict[str, Any]]:
         """Earlier attempts, the oldest first: name, offering, price, at, buyer, state, arn and reason of each."""
         return json.loads(self.earlier)
 
+    # Of an earlier attempt what a person needs to recognise it on a bill.
     def retired(self) -> str:
         """`earlier` with this attempt added."""
         retained = ("name", "offering", "price", "currency", "at", "buyer", "state", "arn", "reason")
@@ -100,6 +103,7 @@ class Record:
     @classmethod
     def of_item(cls, item: Mapping[str, Mapping[str, str]]) -> "Record":
         """The record that an item holds."""
+        # An attribute that a newer podwright wrote is passed by.
         values: dict[str, Any] = {name: next(iter(item[name].values())) for name in _FIELDS}
         for name in _NUMBERS:
             values[name] = int(values[name])
@@ -118,9 +122,13 @@ def read(key: str) -> Steps[Record | None]:
     """The record of a purchase; None when nobody ever set out to make it."""
     try:
         answer = yield Call(
-            "dynamodb", "get_item", {"TableName": TABLE, "Key": {_KEY: {"S": key}}, "ConsistentRead": True}
+            # An ordinary read may show what was there before somebody's write.
+            "dynamodb",
+            "get_item",
+            {"TableName": TABLE, "Key": {_KEY: {"S": key}}, "ConsistentRead": True},
         )
     except Exception as error:
+        # Without a table nothing was ever bought.
         if code_of(error) == "ResourceNotFoundException":
             return None
         raise
@@ -140,16 +148,19 @@ def write(record: Record, observed: Record | None) -> Steps[Record]:
         {
             "ConditionExpression": "revision = :seen",
             "ExpressionAttributeValues": {":seen": {"N": str(observed.revision)}},
+            # Compared and written in one request, which no other buyer can come between.
         }
         if observed
         else {"ConditionExpression": "attribute_not_exists(revision)"}
     )
     problem: Exception | None = None
+    # Zero after the last try, for nobody waits for a further one.
     for pause in (*_PAUSES, 0):
         try:
             yield Call("dynamodb", "put_item", {"TableName": TABLE, "Item": record.to_item(), **condition})
             return record
         except Exception as error:
+            # A refused condition is somebody else's write, or our own that arrived twice; the table tells which.
             if is_refusal(error) and code_of(error) not in {"ConditionalCheckFailedException", *_BUSY}:
                 raise
             problem = error
@@ -159,6 +170,7 @@ def write(record: Record, observed: Record | None) -> Steps[Record]:
         except Exception as error:  # noqa: BLE001  asked again, and told at the end
             problem = error
         else:
+            # Another revision than the one that was seen: somebody has written, perhaps we.
             if existing is not None and existing.revision != (observed.revision if observed else 0):
                 return existing
         yield Sleep(pause)
@@ -189,6 +201,7 @@ def ensure_table() -> Steps[None]:
         raise NotRecorded(f"DynamoDB table {TABLE} is not active after {_TABLE_READS * _TABLE_PAUSE} seconds")
     backups = yield Call("dynamodb", "describe_continuous_backups", {"TableName": TABLE})
     recovery = backups["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
+    # Also for a table that an earlier podwright made.
     if recovery.get("PointInTimeRecoveryStatus") != "ENABLED":
         yield Call(
             "dynamodb",
@@ -209,6 +222,7 @@ def _create() -> Steps[None]:
                 "AttributeDefinitions": [{"AttributeName": _KEY, "AttributeType": "S"}],
                 "KeySchema": [{"AttributeName": _KEY, "KeyType": "HASH"}],
                 "BillingMode": "PAY_PER_REQUEST",
+                # Who deletes the record makes every purchase possible once more.
                 "DeletionProtectionEnabled": True,
                 "Tags": [{"Key": "podwright", "Value": "training-plans"}],
             },

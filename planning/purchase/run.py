@@ -78,6 +78,7 @@ class Purchase:
 
     def carry_out(self) -> Steps[Outcome]:
         """From whatever state the record is in to an outcome."""
+        # In the first purchase of an account the table does not exist yet.
         yield from ensure_table()
         record = yield from read(self.key)
         for _ in range(_TURNS):
@@ -109,11 +110,13 @@ class Purchase:
         yield Tell(f"looking whether {record.name} is there already")
         result = yield from find(record, READS_BEFORE)
         existing = next((each for each in result if not each.failed), None)
+        # Only a failed plan makes its name free for another; anything else of that name is somebody's.
         if existing:
             # Another run may have bought it since this one read the record.
             now = yield from read(self.key)
             if now and now.revision != record.revision:
                 return now
+        # A person closed a purchase by saying that nothing was bought; a plan that shows later proves otherwise.
         # A purchase that a person closed keeps its name: what shows late was bought by it.
         if existing and existing.fits and any(each["name"] == record.name for each in record.attempts_before):
             return (yield from self._resolved(record, result))
@@ -121,6 +124,7 @@ class Purchase:
             return self._outcome(record, existing=existing)
         if result and record.kind == "plan":
             return (yield from self._again(record, generation=record.generation + 1))
+        # Asked for only here: until now nothing was to be bought, and searching for offers is a call of its own.
         draft = yield from self._drafted()
         drafted = replace(
             draft, generation=record.generation, attempt=record.attempt, earlier=record.earlier, state=State.BUYING
@@ -134,6 +138,7 @@ class Purchase:
     def _call(self, record: Record) -> Steps[Outcome]:
         """Make the one call that costs money and record its answer. Without a clear one, see whether it was bought."""
         now: datetime = yield Now()
+        # The clock may have been set back; then the record seems to be of the future, and nothing is bought.
         if not timedelta() <= now - datetime.fromisoformat(record.at) <= timedelta(seconds=_CALL_WITHIN):
             reason = f"more than {_CALL_WITHIN} seconds passed before the call, so it was not made"
             return (yield from self.settle(record, State.REFUSED, reason=reason))
@@ -146,6 +151,7 @@ class Purchase:
             if is_refusal(error):
                 return (yield from self.settle(record, State.REFUSED, reason=reason))
             yield Tell(f"no clear answer ({reason}); looking whether it was bought all the same")
+            # Patient: SageMaker may list a plan some time after it took the order.
             result = yield from find(record, READS_AFTER, patient=True)
             if result:
                 return (yield from self._resolved(record, result, reason))
@@ -157,6 +163,7 @@ class Purchase:
         """Somebody else won. Wait for them as long as their call may take, then see what there is."""
         now: datetime = yield Now()
         left = _CALL_OVER - (now - datetime.fromisoformat(record.at)).total_seconds()
+        # A clock that is ahead must not make this one wait for ever.
         left = min(left, _CALL_OVER)
         if left > 0:
             yield Tell(f"{record.buyer} has been buying {record.name} since {record.at}; waiting for the outcome")
@@ -183,6 +190,7 @@ class Purchase:
     def _resolved(self, record: Record, plans: list[PurchasedPlan], reason: str = "") -> Steps[Outcome]:
         """What there is decides: one thing that fits was bought; anything else a person has to look at."""
         fitting = [each for each in plans if each.fits]
+        # Two that fit cannot be told apart: which of them was bought by this record nobody knows.
         if len(fitting) == 1:
             return (yield from self.settle(record, State.BOUGHT, arn=fitting[0].arn, reason=reason, plan=fitting[0]))
         listed = ", ".join(each.arn for each in plans)
@@ -246,6 +254,7 @@ class Purchase:
 
     def _put(self, record: Record, observed: Record | None) -> Steps[Record]:
         now: datetime = yield Now()
+        # Numbered, so that two writes of one run are told apart when the answer to one is lost.
         self._writes += 1
         return (yield from write(replace(record, at=now.isoformat(), write=self._last_write), observed))
 

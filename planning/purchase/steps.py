@@ -83,6 +83,7 @@ class Engine:
     def run(self, steps: Steps[T]) -> T:
         """Carry steps out, and return their result. What a call raises is the steps' to judge."""
         try:
+            # A generator that has not begun takes no value, so the first step is fetched by next().
             step = next(steps)
             while True:
                 try:
@@ -102,6 +103,7 @@ class Engine:
                 return self._sleep(seconds)
             case Now():
                 return self._clock()
+            # Told through the caller, which knows whether a person or a log reads it.
             case Tell(text):
                 return self._tell(text)
 
@@ -122,5 +124,6 @@ def code_of(error: Exception) -> str:
 def is_refusal(error: Exception) -> bool:
     """Whether AWS definitely did not do what was asked. No answer, or a server's error, leaves that open."""
     response: Mapping[str, Any] = getattr(error, "response", None) or {}
+    # Without a status there was no answer, which counts as a server's error.
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
     return 400 <= status < 500 and code_of(error) not in _UNDECIDED

@@ -49,11 +49,13 @@ def node(rows: Iterable[InstanceType], labels: Mapping[str, str], threads_per_co
     """What an instance of any of the types `rows` brings."""
     rows = list(rows)
     brings = _least(_brings(row, threads_per_core) for row in rows)
+    # Types of one group may differ; a layout has to fit all of them.
     profiles = common_profiles(rows)
     layout = partitions(labels, profiles) if GPU in brings else {}
     gpus = brings.get(GPU, 0)
     if layout != {}:
         brings = {name: amount for name, amount in brings.items() if name != GPU}
+        # A profile divides every GPU of a node alike.
         brings |= {MIG_RESOURCE + profile: count * gpus for profile, count in (layout or {}).items()}
     return Node(brings, gpus or brings.get(NEURON, 0), profiles, layout is not None)
 
@@ -78,8 +80,10 @@ def _least(each: Iterable[Quantities]) -> Quantities:
 
 
 def _brings(row: InstanceType, threads_per_core: int | None) -> Quantities:
+    # A group may switch hyper-threading off, and never on where the type has none.
     threads = min(threads_per_core or row.threads_per_core, row.threads_per_core)
     return {
+        # vCPUs are threads; with one thread a core there are half as many.
         CPU: row.vcpu // row.threads_per_core * threads * 1000,
         MEMORY: int(row.memory_gib * 1024),
         GPU: row.accelerator_count if row.accelerator_vendor == "nvidia" else 0,

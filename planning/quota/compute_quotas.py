@@ -28,6 +28,7 @@ def scheduler_config(governance: Governance, policy: QuotaPolicy) -> dict[str, A
 
 
 def compute_quotas(governance: Governance, policy: QuotaPolicy) -> dict[str, dict[str, Any]]:
+    # Sorted: the service answers in an order of its own, and templates must not differ by the order of a file.
     """`ComputeQuotaConfig` and `ComputeQuotaTarget` of AWS::SageMaker::ComputeQuota by team, sorted.
 
     `policy` is the one for engine hyperpod, whose flavors are instance types. A type of which a team is guaranteed
@@ -54,6 +55,7 @@ def _config(team: Team, name: str, policy: QuotaPolicy) -> dict[str, Any]:
             limits += _entries(result, team.borrow_limits, most)
         elif shares and all(share.borrowable is None for share in shares.values()):
             # A percentage of nothing would be nothing.
+            # As an absolute limit all instances of the type, which limits nothing.
             limits.append({"InstanceType": flavor, "Count": result.instances})
     sharing: dict[str, Any] = {"Strategy": _STRATEGIES[team.share]}
     if team.share == "lend_and_borrow":
@@ -85,6 +87,7 @@ def _entries(flavor: Flavor, amounts: Mapping[str, Amount], sums: Mapping[str, i
         if resource.startswith(MIG_RESOURCE) and count
     ]
     if accelerators or not parts:
+        # An entry without accelerators still has to carry the vCPUs and the memory.
         parts.insert(0, (accelerators or 1, {"Accelerators": accelerators} if {GPU, NEURON} & sums.keys() else {}))
     whole, before = sum(weight for weight, _ in parts), 0
     for weight, fields in parts:
@@ -98,6 +101,7 @@ def _entries(flavor: Flavor, amounts: Mapping[str, Amount], sums: Mapping[str, i
 
 
 def _number(amount: int, unit: int) -> int | float:
+    # A whole number without a decimal point, as the service returns it; else each comparison finds a difference.
     return amount // unit if amount % unit == 0 else amount / unit
 
 

@@ -61,8 +61,10 @@ class QuotaPolicy(NamedTuple):
         share = self.teams[team].shares.get(flavor, {}).get(resource)
         if share is None:
             return 0
+        # Of its own guarantee a team holds all in any case, so what it lends is not idle for itself.
         idle = self.pool[flavor].get(resource, 0) - share.lendable
         borrowed = idle if share.borrowable is None else min(idle, share.borrowable)
+        # More than there is nobody holds, whatever quotas promise.
         return min(share.nominal + borrowed, self.flavors[flavor].capacity.get(resource, share.nominal + borrowed))
 
     def instances(self, team: str, flavor: str) -> float:
@@ -89,6 +91,7 @@ def environment_policy(environment: Environment, types: Catalog) -> QuotaPolicy:
     groups, name = dict(countable_groups(environment)), environment.cluster.system_group
     if system := groups.pop(name, None):
         elsewhere = {group.types for group in groups.values()}
+        # A type that the system group alone has is meant by who names it.
         if name in named or (system.types not in elsewhere and named & {*system.types}):
             groups[name] = system
     return quota_policy(environment.governance, groups, types)
@@ -123,6 +126,7 @@ def quota_policy(governance: Governance, groups: Mapping[str, InstanceGroup], ty
         departments=dict(sorted(governance.departments.items())),
         unallocated=unallocated,
         pool=pool,
+        # The order is that of preemption: the first class goes before all others.
         priorities=dict(sorted(governance.priorities.items(), key=lambda item: (-item[1], item[0]))),
         fair_share=governance.fair_share,
     )
@@ -135,9 +139,11 @@ def _team(name: str, team: Team, stock: Stock, left: dict[str, Quantities]) -> T
     # A percentage of nothing would say that a team without a quota never runs.
     guaranteed = {flavor for key, amount in team.quota.items() if _anything(amount) for flavor in stock.flavors_of(key)}
     shares: dict[str, dict[str, Share]] = {}
+    # A team without a quota may use every flavor, as far as others leave something idle.
     for flavor in sorted({*nominal, *limits} if team.quota else stock.flavors):
         held = nominal.get(flavor, {})
         shares[flavor] = {}
+        # dict.fromkeys keeps the order: accelerators first, as the instance lists them.
         for resource in dict.fromkeys((*stock.flavors[flavor].capacity, *held, *limits.get(flavor, {}))):
             amount, filled = held.get(resource, (0, False))
             if team.share != "lend_and_borrow":

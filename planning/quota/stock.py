@@ -30,6 +30,7 @@ class Flavor(NamedTuple):
 
 
 def _flavor_name(engine: Engine | None, group: str, types: Sequence[str]) -> str:
+    # Task governance knows no groups, and Kubernetes refuses capital letters in a name.
     """Task governance counts instance types; the other engines' flavors are Kubernetes names, in lower case."""
     if engine == "hyperpod" and len(types) == 1:
         return types[0]
@@ -84,6 +85,7 @@ class Stock:
         """What each group has beyond the amounts that name the group itself."""
         left = self.capacities()
         for amounts in quotas:
+            # A quota that names a group has its part of that group before those that name only the type.
             for name in amounts.keys() & self._groups.keys():
                 _take(left[name], quantities(amounts[name], self.nodes[name])[0])
         return left
@@ -115,6 +117,7 @@ class Stock:
     ) -> list[tuple[str, Quantities, frozenset[str]]]:
         """How an amount is divided over the groups that it names, as far as each has any left. Raises LookupError."""
         named = self.groups_of(key)
+        # An amount of partitions goes to groups that have such partitions, where any has.
         groups = [name for name in named if _has(self.nodes[name], amount)] or named
         if not groups:
             raise LookupError(f"{key} is neither a group nor an instance type of one")
@@ -124,13 +127,16 @@ class Stock:
         parts = []
         for name in groups[:-1]:
             fitting = min(
-                (Fraction(left[name].get(result, 0), count) for result, count in rest.items() if count), default=0
+                # Fractions: a rounded division could give one instance too few.
+                (Fraction(left[name].get(result, 0), count) for result, count in rest.items() if count),
+                default=0,
             )
             taken = min(max(int(fitting * pieces), 0), pieces)
             part = {result: count * taken // pieces if pieces else 0 for result, count in rest.items()}
             parts.append((name, part, filled))
             rest = {result: count - part[result] for result, count in rest.items()}
             pieces -= taken
+        # The last one takes what is left, so that nothing of a promise is lost; a rule says where that is too much.
         return [*parts, (groups[-1], rest, filled)]
 
 

@@ -93,6 +93,7 @@ class PipelineStack(cdk.Stack):
             self_mutation=True,
             cli_version=CLI_VERSION,
             cdk_assets_cli_version=ASSETS_VERSION,
+            # One project that publishes all assets; in parallel the CDK makes a CodeBuild project for each.
             publish_assets_in_parallel=False,
             code_build_defaults=pipelines.CodeBuildOptions(
                 build_environment=codebuild.BuildEnvironment(build_image=IMAGE, privileged=False),

@@ -43,6 +43,7 @@ class PromotionSteps:
             for name in step.needs:
                 if name in made:
                     made[step.name].add_step_dependency(made[name])
+        # A wave deploys its environments side by side: what comes before it comes before all of them.
         wave.add_pre(*made.values())
         gates = {step.environment: self._gate(step) for step in steps if step.kind == "gate"}
         for name in stage.environments:
@@ -50,6 +51,7 @@ class PromotionSteps:
 
     def _read_step(self, step: Step) -> pipelines.CodeBuildStep:
         """A step that reads the environment's account. The effects are those of the very templates that follow."""
+        # Effects compares templates; the others read the account and need no assembly beside the source.
         if step.kind != "effects":
             return self._step(step, step.commands)
         return self._step(step, [f"{command} --assembly ../assembly" for command in step.commands], assembly=True)
@@ -60,6 +62,7 @@ class PromotionSteps:
         zip_key = f"deployed/{name}/project.zip"
         builder = self._parts.builder(name, step.role)
         allow(builder.allowed, ["s3:PutObject"], [evidence.arn_for_objects(zip_key)])
+        # Drift is looked for with the files that were deployed, not with those that the branch has by then.
         keep = (
             "python -m zipfile -c /tmp/project.zip ./*",
             f'aws s3 cp --only-show-errors /tmp/project.zip "s3://$EVIDENCE_BUCKET/{zip_key}"',

@@ -17,7 +17,7 @@ from botocore.stub import Stubber
 
 from loopback import Call, Reply, serving
 from needs import needs
-from podwright.config.catalog.metrics import metrics, of_exporter
+from podwright.config.catalog.metrics import metrics
 from podwright.constructs.observability.fleet_metrics.handler import benchmarks, fleet, index
 from podwright.constructs.observability.fleet_metrics.handler.remote_write import Sample, snappy, write
 from podwright.operations.programs import prometheus
@@ -227,7 +227,7 @@ def test_a_source_that_cannot_be_asked_is_named_and_the_others_are_written(
 
 def test_everything_that_is_written_is_in_the_table(stubs: dict[str, Stubber]) -> None:
     source = "".join(file.read_text() for file in Path(fleet.__file__).parent.glob("*.py"))
-    table = {item.name for item in of_exporter(["podwright"])}
+    table = {item.name for item in metrics().values() if item.exporter == "podwright"}
     generated = {f"podwright_plan_{what}_timestamp_seconds" for what in ("start", "end")}
     assert {name for name in table if f'"{name}"' in source} == table - generated
     assert all(metrics()[name].exporter == "podwright" for name in generated)

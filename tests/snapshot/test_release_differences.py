@@ -17,7 +17,7 @@ import pytest
 
 from podwright.operations.effects.changes import ResourceChange, changes, short
 from podwright.operations.effects.templates import pairs
-from podwright.operations.upgrade.versions import is_noticed
+from podwright.operations.upgrade.other_version import is_noticed
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = ROOT / "tests/snapshot/templates"

@@ -39,12 +39,14 @@ class KubernetesApi:
         self._session = session
         self._cluster = cluster
         self._endpoint = described["endpoint"]
+        # The authority of this cluster alone: EKS signs each API with one of its own.
         self._tls = ssl.create_default_context(cadata=authority)
 
     def nodes(self, label: str, value: str) -> Iterator[Node]:
         """The nodes with that label. Raises OSError when the API cannot be reached or refuses."""
         query = {"labelSelector": f"{label}={value}", "limit": str(_PAGE)}
         while True:
+            # The API hands a large list out in pages, and a page's token leads to the next one.
             answer = self._get(f"/api/v1/nodes?{urllib.parse.urlencode(query)}")
             for item in answer["items"]:
                 condition = next(
@@ -72,6 +74,7 @@ class KubernetesApi:
         return self._get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}")
 
     def _get(self, path: str, accept: str = "application/json") -> dict[str, Any]:
+        # A token anew for each call: it ends after a quarter of an hour, and some waits are longer.
         headers = {"Authorization": f"Bearer {eks_token(self._session, self._cluster)}", "Accept": accept}
         request = urllib.request.Request(self._endpoint + path, headers=headers)
         with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS, context=self._tls) as response:

@@ -21,6 +21,7 @@ from ..runner.steps import Step
 from . import control
 
 CONF = f"{control.ETC}/slurmdbd.conf"
+# Files of this folder are read in the order of their names, and 50-server.cnf is the distribution's own.
 MARIADB_CONF = "/etc/mysql/mariadb.conf.d/60-podwright-slurm.cnf"
 MARIADB_TEXT = """\
 # Slurm's accounting guide wants a large buffer pool and long lock waits (slurm.schedmd.com/accounting.html).
@@ -48,6 +49,8 @@ def is_up(node: Node) -> bool:
 
 def set_up(node: Node) -> None:
     """Make the database and its user, write slurmdbd.conf, start slurmdbd."""
+    # Where the image has set accounting up, its database and password are its own; a second slurmdbd.conf would undo
+    # them.
     if not by_image(node):
         external = node.facts["slurm"]["accounting"]
         user, password = _secret(node, external) if external else _local(node)
@@ -55,6 +58,7 @@ def set_up(node: Node) -> None:
         if node.read(CONF) != text:
             node.write(CONF, text, mode=0o600)
         # slurmdbd starts only when the file belongs to the user that it runs as, and nobody else reads it.
+        # After the write: a file that is replaced gets root as its owner.
         shutil.chown(node.path(CONF), *slurm_user(node))
         node.run("systemctl", "enable", "slurmdbd")
         node.run("systemctl", "restart", "slurmdbd")
@@ -72,6 +76,7 @@ def conf_text(node: Node, user: str, password: str) -> str:
     """slurmdbd.conf."""
     external = node.facts["slurm"]["accounting"] or {"host": "localhost", "port": 3306, "database": LOCAL_DATABASE}
     hosts = control.controllers(node)
+    # Slurm knows one backup of slurmdbd.
     backup = [f"DbdBackupHost={hosts[1][0]}"] if len(hosts) > 1 else []
     rows = [
         "# Written by podwright.",
@@ -99,12 +104,14 @@ def settings(node: Node) -> dict[str, str]:
     if by_image(node):
         return {}
     hosts = [address for _, address in control.controllers(node)]
+    # slurmctld turns to the second controller's slurmdbd when the first does not answer.
     backup = {"AccountingStorageBackupHost": hosts[1]} if len(hosts) > 1 else {}
     return {
         "AccountingStorageType": "accounting_storage/slurmdbd",
         "AccountingStorageHost": hosts[0],
         **backup,
         "AccountingStoragePort": str(control.DATABASE_PORT),
+        # Without a plug-in that gathers, `sacct` knows nothing of the memory that jobs used.
         "JobAcctGatherType": "jobacct_gather/linux",
     }
 
@@ -119,9 +126,11 @@ def _local(node: Node) -> tuple[str, str]:
     if node.read(MARIADB_CONF) != MARIADB_TEXT:
         node.write(MARIADB_CONF, MARIADB_TEXT)
         if units.is_active(node, "mariadb"):
+            # A new MariaDB starts with the file; one that the image has started has to read it.
             node.run("systemctl", "restart", "mariadb")
     node.run("systemctl", "enable", "mariadb")
     node.run("systemctl", "start", "mariadb")
+    # The password of an earlier run, so that running again does not cut off a slurmdbd that works.
     match = re.search(r"^StoragePass=(\S+)$", node.read(CONF) or "", re.MULTILINE)
     password = match[1] if match else secrets.token_hex(24)
     client = next((name for name in ("mariadb", "mysql") if shutil.which(name)), "mariadb")
@@ -129,6 +138,7 @@ def _local(node: Node) -> tuple[str, str]:
     statements = (
         f"CREATE DATABASE IF NOT EXISTS {LOCAL_DATABASE};"
         f"CREATE USER IF NOT EXISTS {account};"
+        # CREATE USER IF NOT EXISTS leaves the password of a user that is there.
         f"ALTER USER {account} IDENTIFIED BY '{password}';"
         f"GRANT ALL ON {LOCAL_DATABASE}.* TO {account};"
     )
@@ -155,6 +165,7 @@ def _secret(node: Node, external: dict[str, str]) -> tuple[str, str]:
             f"the secret {external['secret_arn']} holds no JSON with username and password ({type(error).__name__})",
             "give it both keys; podwright's own database has them",
         ) from error
+    # slurmdbd.conf knows no quoting: a blank or # ends the value there.
     if re.search(r'[\s#"\\]', user + password):
         raise Failure(
             f"the secret {external['secret_arn']} has a blank, a quote, a backslash or # in username or password",

@@ -35,6 +35,7 @@ BASE_PRIORITY = 100
 """Guaranteed work of the lowest class still stands this far above borrowed work."""
 NOTHING = "podwright_none"
 """A QOS that no account has: what a QOS preempts that has nothing else to preempt."""
+# Weights are multiplied with factors between 0 and 1, and the sums compared.
 WEIGHTS = {"QOS": 1_000_000, "Fairshare": 4_000, "Age": 900}
 """One point of a priority class is at least 1,000,000 / 200: the order is class, then fair share, then age."""
 START_SECONDS = 120
@@ -70,11 +71,13 @@ def settings(node: Node, present: dict[str, str]) -> dict[str, str]:
     slurm = node.facts["slurm"]
     if not slurm["teams"]:
         return {}
+    # AccountingStorageTRES replaces the list, so what the image tracks has to stay in it.
     tracked = [*filter(None, present.get("accountingstoragetres", "").split(","))]
     kinds = sorted(
         {kind for team in slurm["teams"] for kind in team["quota"] if kind.startswith("gres/")} - set(tracked)
     )
     return {
+        # Without `limits` the quotas are only counted, and without `qos` a job may ask for the QOS of another account.
         "AccountingStorageEnforce": "associations,limits,qos",
         **({"AccountingStorageTRES": ",".join([*tracked, *kinds])} if tracked or kinds else {}),
         "PreemptType": "preempt/qos",
@@ -92,9 +95,11 @@ def wanted(slurm: dict[str, Any]) -> tuple[dict[str, Qos], dict[str, Account]]:
     Raises:
         Failure: a class is called as what a team borrows with.
     """
+    # In the order of weights, as a class preempts those below it.
     classes = sorted(slurm["priorities"].items(), key=lambda item: (item[1], item[0])) or [("guaranteed", 0)]
     if BORROW in slurm["priorities"]:
         raise Failure(f"a priority class is called {BORROW}, as what teams borrow with", "call the class otherwise")
+    # Zero is a limit too; only a team without `borrow` gets no account for it.
     borrowing = {f"{team['name']}_{BORROW}": team for team in slurm["teams"] if team["borrow"] is not None}
     qos = {name: Qos(0, _limits(team["borrow"]), "", frozenset()) for name, team in borrowing.items()}
     accounts = {
@@ -105,6 +110,7 @@ def wanted(slurm: dict[str, Any]) -> tuple[dict[str, Qos], dict[str, Account]]:
         quota = _limits(team["quota"])
         lower: list[str] = []
         for label, weight in classes if quota else ():
+            # A QOS without anything to preempt gets one that no job has, for the list must not be empty (below).
             preempts = [*borrowing, *(lower if team["preempt"] == "lower_priority" else [])] or [NOTHING]
             qos[f"{team['name']}_{label}"] = Qos(BASE_PRIORITY + weight, "", quota, frozenset(preempts))
             lower.append(f"{team['name']}_{label}")
@@ -122,6 +128,7 @@ def changes(node: Node) -> list[tuple[str, ...]]:
     """Arguments of the sacctmgr calls that make Slurm's database say what is wanted, in their order."""
     qos, accounts = wanted(node.facts["slurm"])
     now_qos, now_accounts = _present_qos(node), _present_accounts(node)
+    # Last, when nothing refers to them any more.
     left = [
         *_unused(node, "account", now_accounts.keys() - accounts.keys()),
         *_unused(node, "qos", now_qos.keys() - qos.keys()),
@@ -134,6 +141,7 @@ def _qos_changes(present: dict[str, Qos], wanted_qos: dict[str, Qos]) -> Iterato
     # What is preempted comes before what preempts it.
     for name, entry in sorted(wanted_qos.items(), key=lambda item: (item[1].priority, item[0])):
         now = present.get(name, Qos(-1, "", "", frozenset(), "", ""))
+        # An impossible entry, so that everything of a new QOS counts as a difference.
         settings = (
             f"Priority={entry.priority}",
             f"PreemptMode={entry.mode}",
@@ -162,6 +170,7 @@ def _account_changes(present: dict[str, Account], wanted_accounts: dict[str, Acc
         )
         if name not in present:
             yield "add", "account", name, f"Description={MARK}", f"Organization={MARK}", *settings
+        # Members are associations of their own, which `modify account` does not change.
         elif dataclasses.replace(now, users=entry.users) != entry:
             yield "modify", "account", name, "set", *settings
         for user in entry.users - now.users:
@@ -200,6 +209,7 @@ def _present_qos(node: Node) -> dict[str, Qos]:
 def _present_accounts(node: Node) -> dict[str, Account]:
     """The accounts of ours in the database. What others made there is left alone."""
     columns = "Account,Organization,User,GrpTRES,Share,QOS,DefaultQOS"
+    # Another cluster may share the database.
     cluster = control.running(node)["clustername"]
     users: dict[str, set[str]] = {}
     accounts: dict[str, Account] = {}
@@ -245,6 +255,7 @@ def make(node: Node) -> None:
         next_step="see `journalctl -u slurmctld -u slurmdbd`",
     )
     for arguments in changes(node):
+        # --immediate: sacctmgr would ask whether to commit, and nobody answers.
         control.command(node, "sacctmgr", "--immediate", *arguments)
 
 

@@ -38,8 +38,11 @@ def settings(node: Node) -> dict[str, str]:
     present = control.settings(node)
     return {
         # Auto-resume: a job whose node fails goes back into the queue, and its log resumes where it stopped.
+        # Otherwise a requeued job empties its log when it begins again.
         "JobRequeue": "1",
         "JobFileAppend": "1",
+        # A node that fails its prolog is drained, and the job goes back into the queue; without the word it would be
+        # held.
         "SchedulerParameters": control.joined(present.get("schedulerparameters"), "nohold_on_prolog_fail"),
         **health.settings(node, present),
         **_state(node),
@@ -53,6 +56,7 @@ def settings(node: Node) -> dict[str, str]:
 def _state(node: Node) -> dict[str, str]:
     """Where several controllers share what they know about jobs."""
     shared = node.facts["slurm"]["shared_directory"]
+    # Every controller reads it when it takes over, so it lies on storage that all of them mount.
     return {"StateSaveLocation": f"{shared}/podwright-slurm/{node.facts['cluster']['name']}"} if shared else {}
 
 
@@ -79,11 +83,13 @@ def enforce(node: Node) -> None:
         node.log.say("warning", step=STEP.name, note=note)
     for folder in _state(node).values():
         node.path(folder).mkdir(parents=True, exist_ok=True)
+        # slurmctld writes there as its own user.
         os.chown(node.path(folder), *accounting.slurm_user(node))
     if node.read(PATH) != text(node):
         node.write(PATH, text(node))
     conf = node.read(control.CONF) or ""
     if not conf.rstrip().endswith(f"\n{INCLUDE}"):
+        # In case the agent kept our line and wrote others behind it.
         others = re.sub(rf"^{re.escape(INCLUDE)}\n?", "", conf, flags=re.MULTILINE).rstrip("\n")
         _rewrite(node, f"{others}\n{INCLUDE}\n")
     if control.controls(node):
@@ -96,6 +102,7 @@ def _rewrite(node: Node, conf: str) -> None:
     """Replace slurm.conf, which keeps its owner and mode."""
     path = node.path(control.CONF)
     before = path.stat()
+    # Beside it and then over it: slurmctld or slurmd may read the file at any moment.
     temporary = f"{control.CONF}.podwright"
     node.write(temporary, conf, mode=before.st_mode & 0o7777)
     os.chown(node.path(temporary), before.st_uid, before.st_gid)
@@ -134,6 +141,7 @@ def _differing(now: dict[str, str], node: Node, names: tuple[str, ...]) -> list[
 
 
 def _words(value: str) -> set[str]:
+    # Slurm prints names in their own case, and lists in its own order.
     return set(value.lower().split(","))
 
 

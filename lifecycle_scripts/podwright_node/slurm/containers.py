@@ -14,6 +14,7 @@ from ..runner.node import Node
 from ..runner.steps import Step
 
 CONF = "/etc/enroot/enroot.conf"
+# The better one first: NVMe on the instance, then the EBS volume.
 DISKS = ("/opt/dlami/nvme", "/opt/sagemaker")
 HEAD = "# podwright: the first value of a setting is the one that counts."
 TAIL = "# podwright ends here."
@@ -52,7 +53,9 @@ def is_set(node: Node) -> bool:
     if present is None:
         return True
     ready = all(
-        node.path(path).is_dir() and node.path(path).stat().st_mode & 0o7777 == 0o1777 for path in _folders(node)
+        # The sticky bit: everybody writes there, and nobody deletes what is another's.
+        node.path(path).is_dir() and node.path(path).stat().st_mode & 0o7777 == 0o1777
+        for path in _folders(node)
     )
     return (
         present == conf_text(node, present) and ready and (not _folders(node) or node.read(TMPFILES) == TMPFILES_TEXT)
@@ -70,6 +73,7 @@ def point(node: Node) -> None:
         folder = node.path(path)
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o1777)
+    # /run is memory and the folder has to be there before the first job after a reboot.
     if _folders(node):
         node.write(TMPFILES, TMPFILES_TEXT)
     present = node.read(CONF) or ""

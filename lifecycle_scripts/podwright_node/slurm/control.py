@@ -31,6 +31,7 @@ def settings(node: Node) -> dict[str, str]:
     results: dict[str, str] = {}
     for line in lines(node):
         name, equals, value = line.partition("=")
+        # Lines that define nodes and partitions hold settings of one node or partition, of no meaning for the cluster.
         if equals and not re.match(r"(nodename|nodeset|partitionname|downnodes|slurmctldhost)$", name.strip().lower()):
             results[name.strip().lower()] = value.strip()
     return results
@@ -40,6 +41,7 @@ def lines(node: Node, path: str = CONF) -> list[str]:
     """Lines of slurm.conf without comments, with those of included files in their place, ours left out."""
     result: list[str] = []
     for line in (node.read(path) or "").splitlines():
+        # A backslash before # makes it part of the value.
         text = re.sub(r"(?<!\\)#.*", "", line).strip()
         include = re.match(r"include\s+(\S+)$", text, re.IGNORECASE)
         if include is None:
@@ -55,6 +57,7 @@ def controllers(node: Node) -> list[tuple[str, str]]:
     for line in lines(node):
         host = re.match(r"slurmctldhost\s*=\s*([^\s(]+)(?:\(([^)]+)\))?", line, re.IGNORECASE)
         if host:
+            # An address in brackets stands where the name does not resolve.
             results.append((host[1], host[2] or host[1]))
     return results
 
@@ -66,12 +69,15 @@ def nodes(node: Node) -> dict[str, str]:
         words = {name.lower(): value for name, value in re.findall(r"(\w+)=(\S+)", line)}
         if "nodename" in words and words["nodename"].lower() != "default":
             names = _each(node, words["nodename"])
+            # slurm.conf(5): NodeAddr is NodeHostname where it is not given, and that NodeName.
             addresses = _each(node, words.get("nodeaddr", words.get("nodehostname", words["nodename"])))
+            # An address that stands once is that of all names of the line.
             results.update(zip(names, addresses if len(addresses) == len(names) else addresses * len(names)))
     return results
 
 
 def _each(node: Node, expression: str) -> list[str]:
+    # Only Slurm itself expands `ip-10-1-[1-64]` rightly.
     return command(node, "scontrol", "show", "hostnames", expression).split() if "[" in expression else [expression]
 
 
@@ -101,6 +107,7 @@ def answers(node: Node) -> bool:
 
 
 def _program(node: Node, name: str) -> str:
+    # systemd starts services with a short PATH that does not have Slurm's programs.
     own = node.path(f"/opt/slurm/bin/{name}")
     return str(own) if own.exists() else name
 

@@ -23,6 +23,7 @@ def settings(node: Node, present: dict[str, str]) -> dict[str, str]:
     """Both programs, where there is a topic and slurm.conf has none of its own."""
     if not node.facts["slurm"]["failover_topic"]:
         return {}
+    # A program that somebody has set stays: slurmctld runs one and no more.
     return {name: path for name, path in PROGRAMS.items() if name.lower() not in present}
 
 
@@ -35,6 +36,7 @@ def told(node: Node) -> str:
 def is_installed(node: Node) -> bool:
     """Whether both programs are there, and know whom to tell."""
     script = node.shipped(SCRIPT)
+    # Both settings run the same script, which knows by its own name which of them it is.
     return node.read(TOLD) == told(node) and all(
         node.read(path) == script and node.path(path).stat().st_mode & 0o111 for path in PROGRAMS.values()
     )

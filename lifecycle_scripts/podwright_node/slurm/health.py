@@ -46,6 +46,7 @@ def expected(node: Node) -> str:
         *(lustre["path"] for lustre in systems["lustre"].values()),
         *([systems["home"]["path"]] if systems["home"] else []),
     ]
+    # Those that are not mounted now are the business of other steps, and would drain the node after every job.
     mounts = [str(node.path(path)) for path in paths if is_mount_point(node, path)]
     scontrol = node.path("/opt/slurm/bin/scontrol")
     values = {

@@ -36,6 +36,7 @@ def close(node: Node) -> None:
 def reopen(node: Node) -> None:
     """Let jobs in again, if it was `close` that kept them away."""
     name = own_name(node)
+    # Whoever closed it for another reason has written that reason over ours.
     if name and f"Reason={MEASURING}" in shown(node, name):
         _update(node, name, "RESUME", None)
 

@@ -93,11 +93,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=Path("/"), help="root of the file system")
     root = parser.parse_args(arguments).root
     steps = [
+        # The steps that they wait for at boot ran long ago, and are not part of this run.
         dataclasses.replace(topology.STEP, needs=()),
         dataclasses.replace(configuration.STEP, needs=(topology.STEP.name,)),
     ]
     with Log(root / "var/log/provision/podwright-slurm.jsonl") as log:
         try:
+            # Lifecycle scripts may still run: both would write the same files.
             with held(root / "run/podwright.lock"):
                 return 0 if run(steps, Node.here(root, Path(__file__).resolve().parents[2], log)) else 1
         except Failure as failure:

@@ -29,6 +29,7 @@ UNKNOWN = "elsewhere"
 def layers(entry: dict[str, Any]) -> list[str]:
     """Ids of the network nodes above an instance, the farthest first; empty when HyperPod gives none."""
     labels = entry.get("InstanceLabel") or {}
+    # The number at the end counts from the top of the network.
     matches = {int(key[-1]): str(value) for key, value in labels.items() if re.search(r"network-node-layer-\d$", key)}
     return [matches[number] for number in sorted(matches)]
 
@@ -47,11 +48,13 @@ def switches(node: Node) -> dict[str, tuple[list[str], list[str]]]:
         name = by_address.get(address) or f"ip-{address.replace('.', '-')}"
         if name in names:
             above[name] = layers(entry)
+    # Where slurm.conf asks for a topology, an empty file ends slurmctld, so even nothing known is written.
     if not any(above.values()) and not _asked_for(node):
         return {}
     tree: dict[str, tuple[set[str], set[str]]] = {ROOT: (set(), set())}
     for name in names:
         parent = ROOT
+        # What has no layers stands together at one switch: Slurm starts no job on a node outside the tree.
         for switch in above.get(name) or [UNKNOWN]:
             tree.setdefault(switch, (set(), set()))
             tree[parent][0].add(switch)
@@ -106,6 +109,7 @@ def file(node: Node) -> tuple[str, str] | None:
     new = control.version(node) >= YAML_SINCE
     path = YAML if new else CONF
     present = node.read(path) or ""
+    # A file that says something and is not ours is HyperPod's, or that of a person.
     if not present.startswith(MARK) and re.search(r"[a-z]", re.sub(r"#.*", "", present)):
         return None
     tree = switches(node)

@@ -46,6 +46,7 @@ def fetched_one(node: Node, name: str, archives: list[dict[str, Any]]) -> Iterat
     try:
         _fetch(node, facts, path)
         yield path
+    # Archives are large, and the root volume does not grow.
     finally:
         path.unlink(missing_ok=True)
 
@@ -59,6 +60,7 @@ def unpacked(node: Node, component: str) -> Iterator[Path]:
     """
     with fetched(node, component) as archive, work_folder(node, component) as folder:
         node.run(
+            # The numbers of owners in an archive are those of the machine that packed it.
             *("tar", "--extract", "--no-same-owner", "--strip-components=1"),
             *("--file", str(archive), "--directory", str(folder)),
             timeout=300,
@@ -82,6 +84,7 @@ def digest_of(path: Path) -> str:
     """SHA-256 of a file."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
+        # In parts: an archive need not fit into the memory of a small controller.
         for chunk in iter(lambda: file.read(1 << 20), b""):
             digest.update(chunk)
     return digest.hexdigest()
@@ -116,6 +119,7 @@ def _fetch(node: Node, facts: dict[str, Any], path: Path) -> None:
             node.log.say("waiting", what=uri, seconds=round(pause, 1), saw=str(failure))
             deadline.pause(pause)
     digest = digest_of(path)
+    # Of the file as it lies on the disk: S3's own checksum does not say what the deployment meant.
     if digest != facts["sha256"]:
         raise Failure(
             f"{uri} has the digest {digest}, the deployment published {facts['sha256']}",

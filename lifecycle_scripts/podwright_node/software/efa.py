@@ -23,11 +23,14 @@ WITHOUT_REPOSITORIES = Path(__file__).with_name("without_repositories.sh")
 def install(node: Node) -> None:
     """Run the installer; an older version than the node has continues only after that is gone."""
     kernel_only = node.group_facts["software"]["kernel_only"]
+    # --minimal: the kernel module and rdma-core; pods bring libfabric and the rest in their images.
     options = ["--minimal"] if kernel_only else []
     with installation(node, COMPONENT), unpacked(node, COMPONENT) as folder:
 
         def run(*arguments: str) -> None:
             root = str(node.root).rstrip("/")
+            # A mount namespace of its own, in which the lists of repositories are empty: nothing else on the node sees
+            # that.
             alone = ("unshare", "--mount", "bash", str(WITHOUT_REPOSITORIES), root, str(folder))
             try:
                 node.run(*alone, *arguments, timeout=INSTALL_SECONDS)
@@ -40,6 +43,7 @@ def install(node: Node) -> None:
         if node.system.startswith("ubuntu"):
             # What a killed installation left half configured keeps every other from starting.
             node.run("dpkg", "--configure", "-a", timeout=300)
+        # The installer refuses to go back by itself.
         if older(wanted(node, COMPONENT), found(node).get(COMPONENT, "0")):
             run("./efa_installer.sh", "--uninstall", "--yes")
         run("./efa_installer.sh", "--yes", *options)

@@ -18,6 +18,7 @@ from .install import installation, installs, prefix, require_tools, satisfied
 COMPONENT = "gdrcopy"
 MODULE = "gdrdrv"
 RULE = "/etc/udev/rules.d/70-podwright-gdrdrv.rules"
+# The device's number is given out when the module is loaded, and stands in /proc/devices.
 # Releases before 2.6 leave the device node to whoever loads the module.
 RULE_TEXT = """\
 KERNEL=="gdrdrv", MODE="0666"
@@ -46,6 +47,7 @@ def install(node: Node) -> None:
         node.run("depmod", "-a", release)
         node.write(RULE, RULE_TEXT)
         node.run("udevadm", "control", "--reload")
+        # The step `gdrcopy` loads the new one; two versions cannot be loaded beside each other.
         if node.path(f"/sys/module/{MODULE}").is_dir():
             node.run("modprobe", "-r", MODULE)
 
@@ -63,6 +65,7 @@ STEP = Step(
 def _replace_module(node: Node, modules: Path, built: Path) -> None:
     target = modules / "updates" / built.name
     target.parent.mkdir(parents=True, exist_ok=True)
+    # Beside it and then over it: a killed copy must not leave half a module under the name that is loaded.
     new = target.with_name(f".{target.name}.new")
     shutil.copyfile(built, new)
     new.replace(target)

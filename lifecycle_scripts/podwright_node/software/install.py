@@ -32,6 +32,7 @@ def satisfied(node: Node, component: str) -> bool:
     if node.remembered(f"software-{component}").get("unfinished"):
         return False
     has, asks = found(node).get(component, ""), wanted(node, component)
+    # pin means this version and no other; otherwise an image that is newer is as good.
     if node.facts["software"]["install"] == "pin":
         return same(has, asks)
     return bool(has) and not older(has, asks)
@@ -54,11 +55,13 @@ def prefix(node: Node, component: str) -> Iterator[Path]:
     name = f"{component}-{wanted(node, component)}"
     folder = node.path(f"{PREFIX}/software/{name}")
     if own(node, component) != wanted(node, component) or node.remembered(f"software-{component}").get("unfinished"):
+        # What is there may be half of an installation that was killed.
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     yield folder
     link, new = node.path(f"{PREFIX}/{component}"), node.path(f"{PREFIX}/.{component}.new")
     new.unlink(missing_ok=True)
+    # A link is replaced in one step, so a program always finds the former version or the new one, and never none.
     new.symlink_to(f"software/{name}")
     new.replace(link)
     if (folder / "lib").is_dir():

@@ -29,6 +29,7 @@ def install_nccl(node: Node) -> None:
     with installation(node, "nccl"), fetched(node, "nccl") as wheel, prefix(node, "nccl") as folder:
         with zipfile.ZipFile(wheel) as packed:
             for name in packed.namelist():
+                # The wheel holds Python's own files as well, which nothing on the host imports.
                 if name.startswith((f"{_INSIDE}lib/", f"{_INSIDE}include/")) and not name.endswith("/"):
                     target = folder / name[len(_INSIDE) :]
                     target.parent.mkdir(parents=True, exist_ok=True)
@@ -40,6 +41,7 @@ def install_nccl(node: Node) -> None:
 def install_plugin(node: Node) -> None:
     """For the libfabric and CUDA of this node."""
     require_tools(node, _PLUGIN, "make", "g++", f"{CUDA}/include/cuda.h", f"{LIBFABRIC}/include/rdma/fabric.h")
+    # The plug-in takes the environment's GDRCopy where there is one, and otherwise what the image has.
     own_gdrcopy = node.path(f"{PREFIX}/gdrcopy/lib")
     options = [f"--with-gdrcopy={own_gdrcopy.parent}"] if own_gdrcopy.is_dir() else []
     with installation(node, _PLUGIN), unpacked(node, _PLUGIN) as source, prefix(node, _PLUGIN) as folder:
@@ -65,6 +67,7 @@ def install_tests(node: Node) -> None:
         homes = [f"MPI_HOME={node.path(OPEN_MPI)}", f"CUDA_HOME={node.path(CUDA)}", *options]
         _in(node, source, "make", f"-j{os.cpu_count()}", "MPI=1", *homes)
         (folder / "bin").mkdir()
+        # make leaves object files beside the programs.
         for program in sorted((source / "build").glob("*_perf")):
             shutil.copy2(program, folder / "bin")
 
@@ -96,4 +99,5 @@ TESTS = Step(
 
 
 def _in(node: Node, folder: Path, *command: str) -> None:
+    # `$0` is the folder and `$@` the command, so no name needs to be quoted.
     node.run("bash", "-c", 'cd "$0" && exec "$@"', str(folder), *command, timeout=BUILD_SECONDS)

@@ -19,6 +19,7 @@ def mismatches(facts: Mapping[str, Any], versions: Mapping[str, str]) -> list[tu
     problems: list[tuple[str, str]] = []
     for row in facts["needs"]:
         component, needs, has = row["component"], row["needs"], versions.get(row["needs"])
+        # A rule begins with the release that needs it; earlier ones work with less.
         if component not in versions or has is None or older(versions[component], row["since"]):
             continue
         if older(has, row["at_least"]):
@@ -57,6 +58,7 @@ def sound(node: Node) -> bool:
 def judge(node: Node) -> None:
     """Compare, write the versions down, and fail where something cannot work."""
     versions = software_versions.found(node)
+    # The instance family counts as a component of its own, for which some rows ask for a minimum.
     problems = [*mismatches(node.facts["software"], {**versions, node.family: ""}), *missing(node, versions)]
     for level, text in problems:
         node.log.say("warning", step=STEP.name, level=level, note=text)
@@ -90,4 +92,5 @@ def _concerns(node: Node, component: str) -> bool:
     efa, nvidia = node.type_facts["efa_interfaces"] > 0, node.type_facts["accelerator_vendor"] == "nvidia"
     if component in ("efa_installer", "efa"):
         return efa
+    # Pods that bring their own libraries leave of all this only the kernel modules on the host.
     return nvidia and (efa if component == "gdrcopy" else not kernel_only)

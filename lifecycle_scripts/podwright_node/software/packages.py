@@ -41,7 +41,9 @@ def install(node: Node) -> None:
             node.run("dpkg", "--configure", "-a", timeout=300)
             node.run("dpkg", "--install", *files, timeout=INSTALL_SECONDS)
         else:
+            # A version that the image has newer, or has already, must not stop the others.
             node.run("rpm", "--upgrade", "--oldpackage", "--replacepkgs", *files, timeout=INSTALL_SECONDS)
+    # Packages may bring kernel modules, which modprobe finds only by depmod's list.
     node.run("depmod", "-a")
     node.log.say("packages", step=STEP.name, installed=[package["name"] for package in packages])
     node.remember("software-packages", installed=_digests(packages))

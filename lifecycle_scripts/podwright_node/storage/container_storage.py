@@ -110,19 +110,23 @@ def _services(folders: Mapping[str, str]) -> list[str]:
 
 def _stop(node: Node, folders: Mapping[str, str]) -> None:
     """Stop the services, and remember those that ran before any of them is stopped."""
+    # Remembered before anything stops: a run that is killed between has to know what to start again.
     active = [service for service in _services(folders) if is_active(node, service)]
     if active:
         node.remember("storage", restart=sorted({*node.remembered("storage").get("restart", []), *active}))
+        # In the reverse order: what needs another stops before it.
         node.run("systemctl", "stop", *reversed(active))
 
 
 def _copy(node: Node, disk: str, service: str) -> None:
     folder = FOLDERS[node.orchestrator][service]
     source, target = node.path(folder), node.path(_target(disk, service))
+    # Left by a copy that was killed, or by an earlier life of the node on this disk.
     if target.exists():
         shutil.rmtree(target)
     source.mkdir(parents=True, exist_ok=True)
     target.parent.mkdir(parents=True, exist_ok=True)
+    # --one-file-system: mounts of running containers lie below, and are no data of the folder.
     used = int(node.run("du", "--summarize", "--one-file-system", "--block-size=1", str(source)).split()[0])
     free = shutil.disk_usage(target.parent).free
     if used > free:

@@ -10,7 +10,7 @@ from pathlib import Path
 from ....config.errors import CommandError
 from ....config.loading.project import Project
 from ....planning.delivery.pipeline_steps import ASSEMBLY
-from ...aws.account import account_of
+from ...arguments import account_for, add_sandbox
 from ...aws.stacks import protect, stack
 from ...output.console import write_line
 
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright pipeline protect`."""
     parser.add_argument("environment", metavar="ENV", help="name in environments/")
     parser.add_argument("--assembly", type=Path, metavar="DIR", help=f"synthesized templates (default: {ASSEMBLY})")
-    parser.add_argument("--sandbox", action="store_true", help="use the sandbox, whatever account the file names")
+    add_sandbox(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     environment = Project.at(args.project).load(args.environment).environment
     folder: Path = (args.assembly or args.project / ASSEMBLY) / f"assembly-{environment.name}"
     names = protected_stacks(folder)
-    account = account_of(environment, args.project, args.sandbox)
+    account = account_for(args, environment)
     for name in names:
         deployed = stack(account, name)
         if deployed is None:

@@ -78,6 +78,7 @@ def _now(target: float) -> tuple[Panel, ...]:
 
 def _nodes() -> tuple[Panel, ...]:
     """Health of each node over time, and the nodes that are not schedulable."""
+    # `or` keeps its left side where both have a series for a node, so the worst health comes first and wins.
     state = " or ".join(
         f'max by (node) (podwright_node_health{{$cluster, health="{health}"}}) * {number}'
         for number, (health, _) in reversed(list(enumerate(_HEALTH)))
@@ -103,6 +104,7 @@ def _nodes() -> tuple[Panel, ...]:
             "states",
             "Nodes with trouble",
             "count",
+            # `and` keeps the lanes of nodes that had trouble; thousands of healthy ones would hide them.
             {"{{node}}": f"({state}) and on (node) ({trouble} > 0)"},
             "A lane for each node from its first trouble on: how long from fault to action, and back to health?",
             steps={number: colour for number, (_, colour) in enumerate(_HEALTH)},

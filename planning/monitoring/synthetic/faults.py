@@ -104,6 +104,7 @@ def _replaced(cluster: SyntheticCluster, fault: Fault, node: Node) -> None:
     """The node goes, another one comes under its logical id and takes its place in its jobs."""
     leaves, joins = fault.start + _NOTICED_SECONDS, min(fault.end, fault.start + _REPLACEMENT_SECONDS)
     index = sum(other.group == node.group for other in cluster.nodes)
+    # Ids are made of the number: one that no node of the group has, nor one that `_surge` adds.
     fresh = Node.numbered(node.group, index + 1000, node.instance_type)
     fresh = replace(
         node, name=fresh.name, instance_id=fresh.instance_id, address=fresh.address, joined=joins, left=node.left

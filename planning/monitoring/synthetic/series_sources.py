@@ -4,7 +4,7 @@ Places follow the columns `exporter` and `per` of the metric table; `VARIANTS` a
 the phases of a pod.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from math import inf
@@ -186,6 +186,8 @@ def _times(
     def parts(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
         for series in source(cluster):
             for part in count(series.node) if series.node else ():
+                # EFA's exporter labels ports and Neuron's runtimes. Both are given: `series_of` keeps what the metric
+                # has.
                 yield replace(series, labels=series.labels | {label: part, "port": "1", "runtime_tag": "0"})
 
     return parts
@@ -201,6 +203,7 @@ def _busy(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
 def _mounts(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
     kinds = [{"mountpoint": "/", "device": "/dev/nvme0n1p1", "fstype": "xfs"}]
     if cluster.file_system_gib:
+        # The source of an FSx for Lustre mount: DNS name at network, then the mount name.
         kinds.append({"mountpoint": "/fsx", "device": "fs-0123456789abcdef0.fsx@tcp:/abcdefgh", "fstype": "lustre"})
     for series in _nodes(cluster):
         for kind in kinds:
@@ -238,14 +241,9 @@ def _plans(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
         yield SeriesSource(labels={"plan": plan.name, "instance_type": plan.instance_type}, plan=plan)
 
 
-def _kernels(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
-    for series in _nodes(cluster):
-        for kernel, (unit, _, _) in KERNELS.items() if series.node and series.node.gpus else ():
-            yield replace(series, labels=series.labels | {"kernel": kernel, "unit": unit})
-
-
-def _kernels_of_groups(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
-    for series in _groups(cluster):
+def _kernels(units: Iterable[SeriesSource]) -> Iterator[SeriesSource]:
+    """Each kernel of the benchmarks on each node, or on each group, that has GPUs."""
+    for series in units:
         for kernel, (unit, _, _) in KERNELS.items() if series.node and series.node.gpus else ():
             yield replace(series, labels=series.labels | {"kernel": kernel, "unit": unit})
 
@@ -288,8 +286,8 @@ _SOURCES: Final[Mapping[tuple[str, str], Callable[[SyntheticCluster], Iterator[S
     ("podwright", "node"): _nodes,
     ("podwright", "fault"): _nodes,
     ("podwright", "plan"): _plans,
-    ("podwright", "kernel"): _kernels,
-    ("podwright", "kernel_of_group"): _kernels_of_groups,
+    ("podwright", "kernel"): lambda cluster: _kernels(_nodes(cluster)),
+    ("podwright", "kernel_of_group"): lambda cluster: _kernels(_groups(cluster)),
 }
 
 

@@ -58,12 +58,16 @@ def _cpu(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> f
     return {"user": busy * 0.8, "system": busy * 0.18, "iowait": busy * 0.02}.get(series.labels["mode"], 1 - busy)
 
 
+# Modes of a processor add up to one.
+
+
 def _size(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
     return (cluster.file_system_gib if series.labels["fstype"] == "lustre" else 100.0) * GIB
 
 
 def _disk_bytes(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
     used = (
+        # Shared file systems fill up slowly, so that a dashboard has something to show.
         0.55 + 0.02 * (timestamp - cluster.start) / max(cluster.end - cluster.start, 1) if series.job is None else 0.3
     )
     return _size(cluster, series, timestamp) * (1 - (used if series.labels["fstype"] == "lustre" else 0.3))
@@ -87,6 +91,7 @@ def _condition(cluster: SyntheticCluster, series: SeriesSource, timestamp: float
 
 
 def _flavor_share(cluster: SyntheticCluster, series: SeriesSource) -> float:
+    # A node that leaves is not counted into what teams were promised.
     gpus = [node for node in cluster.nodes if node.gpus and node.left == inf]
     here = sum(node.gpus for node in gpus if node.instance_type == series.labels["flavor"])
     return here / (sum(node.gpus for node in gpus) or 1)
@@ -121,6 +126,7 @@ def _bucket(per_second: float, half: float) -> Signal:
 
     def rate(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
         bound = float(series.labels["le"].replace("+Inf", "inf"))
+        # The last bucket holds all values.
         return per_second * (1.0 if isinf(bound) else bound / (bound + half))
 
     return rate
@@ -128,6 +134,7 @@ def _bucket(per_second: float, half: float) -> Signal:
 
 def _lost(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
     """Seconds of the last hour that a job lost to restarts."""
+    # As the operator counts: over a window of an hour that slides.
     restarts = series.job.restarts if series.job else ()
     return min(sum(RESTART_SECONDS for restart in restarts if 0 <= timestamp - restart < 3600), 3600.0)
 
@@ -153,6 +160,7 @@ def _scaled(signal: Signal, factor: float) -> Signal:
 
 def _restarts(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
     restarts = series.job.restarts if series.job else ()
+    # Prometheus takes the growth by second.
     return sum(timestamp - cluster.step < restart <= timestamp for restart in restarts) / cluster.step
 
 

@@ -10,6 +10,7 @@ from ...purchase.words import plan_name, shown
 from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
 from .zones import sections
 
+# A plan that failed is bought again under the next number.
 _SUFFIX = len("-99")
 """Room for the number of a further generation."""
 
@@ -80,6 +81,7 @@ def minimum_before_start(environment: Environment) -> Problems:
     """A minimum on a training plan that has not started."""
     hours = limits().cluster.min_count_hours
     for path, group in sections(environment):
+        # A plan of unknown dates may have begun, of which another rule speaks.
         plan, minimum = environment.training_plans.get(group.plan or ""), getattr(group, "min_count", None)
         if not plan or not minimum or (plan.state == "exists" and not plan.start and not plan.windows):
             continue
@@ -145,6 +147,7 @@ def windows_hold_groups(environment: Environment) -> Problems:
         plan = environment.training_plans.get(name)
         if plan is None or not plan.windows or zone not in plan.zones:
             continue
+        # A group has its nodes for as long as the plan lasts, so its largest part is what it can come to.
         most = max(plan.count_at(window.start, zone) for window in plan.windows)
         total = sum(count for _, count in groups)
         if total > most:
@@ -160,6 +163,7 @@ def windows_hold_groups(environment: Environment) -> Problems:
 @rule("CAP026", ERROR, on=Environment, source="api-plan", final=True)
 def name_in_aws(environment: Environment) -> Problems:
     """A training plan whose name in AWS would be too long."""
+    # Room for the number of a later generation.
     most = limits().training_plan.name_length - _SUFFIX
     for name, plan in environment.training_plans.items():
         called = plan_name(environment.name, name)

@@ -42,6 +42,7 @@ def zone_of_region(environment: Environment) -> Problems:
     except UnknownRegion:
         return
     for index, name in enumerate(environment.network.zones):
+        # Holds for Local Zones as well: usw2-phx2-az1 begins with the prefix of its region.
         if prefix and name.partition("-")[0] != prefix:
             existing = zone(name).region
             yield Problem(

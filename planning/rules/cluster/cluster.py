@@ -21,6 +21,7 @@ _ALL_LOGS = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 @rule("CLU001", ERROR, on=Eks, source="eks-versions")
 def known_version(eks: Eks) -> Problems:
     """A Kubernetes version that EKS does not have."""
+    # An existing cluster has whatever version its owner chose.
     if eks.existing is None and eks.version not in eks_versions():
         yield Problem(
             "version",
@@ -59,6 +60,7 @@ def open_endpoint(eks: Eks) -> Problems:
             "list the ranges of your offices or VPN",
         )
     for index, cidr in enumerate(eks.public_cidrs):
+        # Open to everybody: the token alone would stand between them and the API.
         if IPv4Network(cidr).prefixlen == 0:
             yield Problem(("public_cidrs", index), f"{cidr} is everybody", "list the ranges of your offices or VPN")
 
@@ -76,6 +78,7 @@ def ranges_without_endpoint(eks: Eks) -> Problems:
 def private_range(eks: Eks) -> Problems:
     """A public range that EKS does not take."""
     for index, cidr in enumerate(eks.public_cidrs):
+        # EKS looks at the public address of a caller, and nobody comes from a private one.
         if eks.endpoint != "private" and any(IPv4Network(cidr).subnet_of(block) for block in UNROUTED):
             yield Problem(
                 ("public_cidrs", index),
@@ -90,6 +93,7 @@ def admins(environment: Environment) -> Problems:
     eks = environment.cluster.eks
     if environment.cluster.orchestrator != "eks":
         return
+    # A sandbox that may be destroyed needs nobody who repairs it.
     if eks.existing is None and not eks.admins and environment.protection == "retain":
         yield Problem(
             ("cluster", "eks", "admins"),
@@ -205,6 +209,7 @@ def deletion_protection(environment: Environment) -> Problems:
 def cni(eks: Eks) -> Problems:
     """A VPC CNI that is too old."""
     specified, needed = eks.addons.get("vpc-cni"), limits().eks.vpc_cni_from
+    # Versions of add-ons end with a build of EKS's own.
     if specified and _numbers(specified[1:].partition("-")[0]) < _numbers(needed):
         yield Problem(
             ("addons", "vpc-cni"),
@@ -257,6 +262,7 @@ def tiered_memory(environment: Environment, types: Catalog) -> Problems:
     percent = environment.cluster.checkpoint_memory_percent
     if percent <= 50:
         return
+    # The smallest node decides what is left for the work.
     smallest = min(
         (row.memory_gib for _, group in sections(environment) for name in group.types if (row := types.find(name))),
         default=0,
@@ -292,6 +298,7 @@ def ultraserver_version(environment: Environment, types: Catalog) -> Problems:
 
 
 def _newest_documented() -> str:
+    # The table goes from old to new.
     return [name for name, known in eks_versions().items() if known.hyperpod == "documented"][-1]
 
 

@@ -25,6 +25,7 @@ def on_slurm(environment: Environment) -> bool:
 
 def several_controllers(environment: Environment) -> bool:
     """Whether a Slurm cluster has more than one controller node."""
+    # Only on Slurm, where groups have a node type at all.
     return on_slurm(environment) and sum(group.count for group in of_type(environment, "controller").values()) > 1
 
 
@@ -48,6 +49,7 @@ def one_controller_group(environment: Environment) -> Problems:
 @rule("SLU002", ERROR, on=Environment, source="slurm-config", final=True)
 def one_login_group(environment: Environment) -> Problems:
     """Several groups of login nodes."""
+    # The first one stays.
     for name in list(of_type(environment, "login"))[1:]:
         if on_slurm(environment):
             yield Problem(
@@ -164,6 +166,7 @@ def shared(environment: Environment) -> Problems:
     """A shared folder that is not shared."""
     folder, lustres = environment.cluster.slurm.shared_directory, environment.storage.lustres
     mounts = [lustre.mount for lustre in lustres.values()]
+    # The folder itself, or one below it.
     below = any(f"{folder}/".startswith(f"{mount}/") for mount in mounts)
     if several_controllers(environment) and folder and not below:
         yield Problem(
@@ -191,6 +194,7 @@ def database_zones(environment: Environment) -> Problems:
     needed = limits().database.zones
     if on_slurm(environment) and accounting and not accounting.existing and len(environment.network.zones) < needed:
         yield Problem(
+            # RDS wants subnets in several zones even for a single instance.
             ("network", "zones"),
             f"the network has {listed(environment.network.zones, 'and')}; Aurora wants subnets in {needed} zones, "
             "also for one instance",
@@ -202,6 +206,7 @@ def database_zones(environment: Environment) -> Problems:
 def existing_database(database: AccountingDatabase) -> Problems:
     """Settings that an existing database does not take."""
     if database.existing:
+        # The name of the schema is ours to say in any case.
         for field in sorted(database.model_fields_set - {"existing", "name"}):
             yield Problem(
                 field,

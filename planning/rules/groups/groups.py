@@ -50,6 +50,7 @@ def known_type(group: GroupBase, types: Catalog) -> Problems:
     for index, name in enumerate(group.types):
         if name not in types:
             path = "instance_type" if group.instance_type else ("instance_types", index)
+            # A slip of the pen is likelier than a new type.
             close = UnknownInstanceType(name, (row.name for row in types)).close
             yield Problem(
                 path,
@@ -114,6 +115,7 @@ def storage_entries(environment: Environment) -> Problems:
     """More than four storage entries on a group."""
     most = limits().cluster.storage_configs
     for name, group in environment.instance_groups.items():
+        # SageMaker counts file systems, volumes and the root volume's key as entries of one list.
         parts = {
             "volumes": len(group.volumes),
             "root_kms_key": int(group.root_kms_key is not None),
@@ -161,6 +163,7 @@ def checks_need_accelerators(group: GroupBase, types: Catalog) -> Problems:
 @rule("GRP010", ERROR, on=GroupBase, source="hyperpod-checks")
 def checks_need_a_peer(group: GroupBase) -> Problems:
     """A connectivity check with nobody to talk to."""
+    # A collective of one node measures nothing.
     if "connectivity" in group.deep_health_checks and group.count < 2:
         yield Problem(
             "deep_health_checks",

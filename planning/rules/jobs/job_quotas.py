@@ -36,6 +36,7 @@ def _asked(
     for name, job, plan in plans(environment, types):
         if job.team is None or job.team not in quota_policy.teams:
             continue
+        # A group that no quota names is its own flavor, of which the team has nothing.
         flavor = next((each.name for each in quota_policy.flavors.values() if job.group in each.groups), job.group)
         yield name, job, plan, quota_policy, flavor, quota_policy.teams[job.team].shares.get(flavor, {})
 
@@ -63,6 +64,7 @@ def can_ever_run(environment: Environment, types: Catalog) -> Problems:
                     "it may borrow, so it would wait for ever",
                     f"{smaller}, or raise the quota or borrow limit of {job.team}",
                 )
+                # One resource is enough to say that it never runs.
                 break
 
 
@@ -100,6 +102,7 @@ def can_grow(environment: Environment, types: Catalog) -> Problems:
         ceilings = _ceilings(environment, job)
         fits = min(
             (
+                # A ceiling of the namespace may end before the quota does.
                 min(most := _most(result, job.team, flavor, resource), ceilings.get(resource, most)) // each
                 for resource, each in plan.pod.resources.items()
                 if each
@@ -107,6 +110,7 @@ def can_grow(environment: Environment, types: Catalog) -> Problems:
             default=job.sizes[-1],
         )
         if job.sizes[0] <= fits < job.sizes[-1]:
+            # Elastic jobs have certain sizes only.
             reached = max(size for size in job.sizes if size <= fits)
             field = ("max_nodes",) if job.kind == "ray" else ("elastic", "max_replicas")
             yield Problem(
@@ -130,6 +134,7 @@ def _ceilings(environment: Environment, job: AnyJob) -> dict[str, int]:
         "nvidia.com/gpu": caps.accelerators,
         "aws.amazon.com/neurondevice": caps.accelerators,
     }
+    # Quotas of Kubernetes name requests, such as requests.nvidia.com/gpu.
     others = {key.removeprefix("requests."): most for key, most in caps.others.items() if "/" in key}
     return {resource: int(most) for resource, most in {**results, **others}.items() if most is not None}
 

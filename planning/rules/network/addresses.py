@@ -16,6 +16,7 @@ from ..groups.groups import known
 from ..groups.updates import batch_nodes
 from .network import planned
 
+# Source: Amazon EKS User Guide, "VPC and subnet requirements".
 # What EKS asks to be free in each subnet of its control plane, for its interfaces and those of an upgrade.
 _CONTROL_PLANE = 6
 # One interface for each of: kubectl provider, NodesReady waiter, runner. Lambda shares one among functions of a group.
@@ -40,6 +41,7 @@ def demand(environment: Environment, zone: str, types: Catalog) -> Demand:
     orchestrator = environment.cluster.orchestrator
     parts = [_part(path, group, types, orchestrator) for path, group in sections(environment) if zone in group.zone_ids]
     shown = [f"{name} {count} × {each} = {count * each:,}" for name, each, _, count, _ in parts if count]
+    # RDS chooses the zones of its instances, so each zone has to have room for all.
     database = database_instances(environment)
     shown += [f"accounting database {database}"] if database else []
     full = sum(each * count for _, each, _, count, _ in parts) + database
@@ -64,11 +66,15 @@ def _part(
 ) -> tuple[str, int, int, int, int]:
     """Name, addresses of a node, and how many nodes in one zone: at least, in full, and replaced at a time."""
     interface = group.network_interface if isinstance(group, InstanceGroup) else None
+    # The type with the most interfaces decides: HyperPod may fill the group with it alone.
     each = max((row.addresses(orchestrator, interface or "efa").total for row in known(group, types)), default=0)
     share = max(1, len(group.zone_ids))
+    # A group comes into service with its minimum, and fills up later.
     least = group.min_count if isinstance(group, InstanceGroup) and group.min_count is not None else group.count
     rollout = (group.patching or group.scheduled_update) if isinstance(group, InstanceGroup) else None
+    # Without a policy nodes are replaced one at a time, when one fails.
     batch = batch_nodes(rollout, group.count) if rollout else min(1, group.count)
+    # Rounded up, as an uneven number leaves one zone with more.
     return str(path[-1]), each, -(-least // share), -(-group.count // share), -(-batch // share)
 
 
@@ -120,6 +126,7 @@ def enough_to_replace(environment: Environment, types: Catalog) -> Problems:
 
 def control_plane_demand(environment: Environment) -> dict[str, int]:
     """Addresses that a control-plane subnet has to have, by what takes them."""
+    # The gateway endpoint of S3 is in route tables and takes no address.
     endpoints = len([name for name in services(features(environment)) if name != GATEWAY_SERVICE])
     if environment.cluster.orchestrator == "eks":
         return {"for EKS": _CONTROL_PLANE, "endpoints": endpoints, "functions": _FUNCTIONS}

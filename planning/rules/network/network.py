@@ -12,9 +12,11 @@ from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
 
 # The layout gives every zone a slot of an eighth: below /20 its small subnets would fall under EC2's /28.
 _NARROWEST = 20
+# The default quota of a VPC, which AWS raises on request.
 _DEFAULT_RANGES = 5
 _DOCKER = IPv4Network("172.17.0.0/16")
 _PRIVATE = tuple(IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
+# Shared address space of providers (RFC 6598): private as well, and seldom used on premises.
 _CARRIER = IPv4Network("100.64.0.0/10")
 UNROUTED = (*_PRIVATE, _CARRIER, IPv4Network("127.0.0.0/8"), IPv4Network("169.254.0.0/16"))
 """Ranges from which nobody comes over the internet. Source: IANA IPv4 special-purpose address registry."""
@@ -57,6 +59,7 @@ def _ranges(network: Network) -> list[tuple[str | Path, IPv4Network]]:
 
 def planned(network: Network) -> dict[SubnetKey, IPv4Network]:
     """The range of every subnet; none while the VPC has a size without room for them (see NET020)."""
+    # Until the size is right, subnets have no ranges that other rules could look at.
     return plan(network) if network.vpc or IPv4Network(network.cidr).prefixlen <= _NARROWEST else {}
 
 
@@ -84,6 +87,7 @@ def secondary(network: Network) -> Problems:
     """A secondary range that EC2 refuses."""
     widest, narrowest = limits().network.vpc_prefix
     ranges = _ranges(network)
+    # The primary range has a rule of its own.
     for position, (path, block) in enumerate(ranges[1:], start=1):
         if not widest <= block.prefixlen <= narrowest:
             yield Problem(
@@ -91,6 +95,7 @@ def secondary(network: Network) -> Problems:
                 f"{block} is a /{block.prefixlen}; allowed: /{widest} to /{narrowest}",
                 "split it, or choose another size",
             )
+        # Each pair once, found at the later of the two.
         for _, other in ranges[:position]:
             if block.overlaps(other):
                 yield Problem(path, f"{block} overlaps {other}", "choose a range beside it")
@@ -101,6 +106,7 @@ def secondary_kin(network: Network) -> Problems:
     """A secondary range that does not go with the primary one."""
     for path, block in _ranges(network)[1:]:
         primary = IPv4Network(network.cidr)
+        # EC2 keeps the three private ranges apart: beside a primary range of one it takes none of the others.
         own = next((each for each in _PRIVATE if primary.subnet_of(each)), None)
         foreign = next((each for each in _PRIVATE if each != own and block.overlaps(each)), None)
         if foreign or block.overlaps(_BENCHMARK):
@@ -142,6 +148,7 @@ def overlap(network: Network) -> Problems:
     for one, other in collisions(network) if blocks else ():
         paths = [_subnet_path(network, *key) for key in (one, other)]
         yield Problem(
+            # The longer path is the more particular one: a range that somebody wrote, and not one that was worked out.
             max(paths, key=len),
             f"{one[1]} of {one[0]} is {blocks[one]} and {other[1]} of {other[0]} is {blocks[other]}",
             "give one of the two another range under network.subnets",
@@ -192,6 +199,7 @@ def public_range(network: Network) -> Problems:
 def retention(network: Network) -> Problems:
     """Days that CloudWatch does not keep."""
     if network.vpc is None and network.flow_logs_days and network.flow_logs_days not in LOG_RETENTION:
+        # Of two that are equally near the longer one: nobody loses records that were asked for.
         nearest = min(LOG_RETENTION, key=lambda days: (abs(days - network.flow_logs_days), -days))
         yield Problem(
             "flow_logs_days",
@@ -204,6 +212,7 @@ def retention(network: Network) -> Problems:
 def flow_logs(environment: Environment) -> Problems:
     """No flow logs in a network that stays."""
     if (
+        # A sandbox that may be destroyed has nothing that somebody would investigate.
         environment.protection == "retain"
         and environment.network.vpc is None
         and environment.network.flow_logs_days == 0
@@ -237,6 +246,7 @@ def single_nat(environment: Environment) -> Problems:
 def adopted(network: Network) -> Problems:
     """Settings that an adopted VPC does not take."""
     for field in _NEW_VPC if network.vpc else ():
+        # A value that the file does not have is the default, and says nothing of what somebody wants.
         if field in network.model_fields_set and getattr(network, field):
             yield Problem(
                 field,
@@ -255,6 +265,7 @@ def nat_when_closed(network: Network) -> Problems:
 @rule("NET034", ERROR, on=Network, source="ec2-subnet", final=True)
 def subnet_once(network: Network) -> Problems:
     """One subnet in two places."""
+    # One subnet may serve nodes and control plane of the same zone; of that another rule speaks.
     observed: dict[str, str] = {}
     for zone, role, subnet in _adopted_subnets(network):
         if observed.setdefault(subnet, zone) != zone:

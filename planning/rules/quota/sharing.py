@@ -70,6 +70,7 @@ def less_than_an_instance(environment: Environment) -> Problems:
                     ("governance", "teams", name, "borrow_limit_percent"),
                     f"{percent} % of {amount.instances} of {key} is less than one instance: {name} borrows parts of "
                     "one there and never a whole one",
+                    # Rounded up: the smallest percentage that makes a whole instance.
                     f"set borrow_limit_percent to {-(-100 // amount.instances)} or more, or accept this",
                 )
 
@@ -136,6 +137,8 @@ def no_circle(governance: Governance) -> Problems:
     """Departments that are part of themselves."""
     for name in governance.departments:
         way = [name]
+        # A department may lead into a circle without being in it: the walk ends there, and the circle's members are
+        # reported.
         while (parent := governance.departments[way[-1]].parent) in governance.departments and parent not in way:
             way.append(parent)
         if parent == name:

@@ -23,6 +23,7 @@ def throughput(lustre: Lustre) -> Problems:
         yield Problem(
             "throughput",
             f"throughput is {lustre.throughput} MB/s per TiB; allowed: {listed(allowed)}",
+            # The next larger one: what was asked for is reached.
             f"use {next((each for each in allowed if each >= lustre.throughput), allowed[-1])}",
         )
 
@@ -62,6 +63,7 @@ def metadata(lustre: Lustre) -> Problems:
         _new_ssd(lustre)
         and iops != "automatic"
         and iops not in known.metadata_iops
+        # Besides multiples of the step FSx offers a few smaller values.
         and (iops % step or not 0 < iops <= most)
     ):
         yield Problem(
@@ -103,6 +105,7 @@ def throughput_capacity(lustre: Lustre) -> Problems:
             "throughput_capacity",
             f"throughput_capacity is {lustre.throughput_capacity or 'not given'} MB/s; allowed: "
             f"multiples of {step} up to {most}",
+            # Rounded up to a step, and no further than FSx goes.
             f"use {min(max(step, -(-total // step) * step), most)}",
         )
 
@@ -122,6 +125,7 @@ def read_cache(lustre: Lustre) -> Problems:
             )
         return
     step = limits().lustre.tiering_throughput_step
+    # The cache grows with the throughput, a range for each unit of it.
     units = max(1, (lustre.throughput_capacity or 0) // step)
     least, most = (size * units for size in limits().lustre.read_cache_gib)
     if cache.size_gib is None or not least <= cache.size_gib <= most:
@@ -160,6 +164,7 @@ def repository_paths(lustre: Lustre) -> Problems:
     """Two repositories in one folder."""
     for index, later in enumerate(lustre.repositories):
         for earlier in lustre.repositories[:index]:
+            # Either may hold the other.
             if within(later.path, earlier.path) or within(earlier.path, later.path):
                 yield Problem(
                     ("repositories", index, "path"),
@@ -200,6 +205,7 @@ def other_class(lustre: Lustre) -> Problems:
 def existing(lustre: Lustre) -> Problems:
     """Settings that an existing file system does not take."""
     if lustre.existing:
+        # These say where and how it is mounted, which is this environment's own.
         for field in sorted(lustre.model_fields_set - {"zone", "mount", "existing", "efa"}):
             if getattr(lustre, field) not in (None, ()):
                 yield Problem(
@@ -245,9 +251,11 @@ def _capacity(gib: int | None) -> Problems:
 def _around(value: int, step: int, first: int = 0) -> str:
     """The allowed values around `value`, when `first` and multiples of `step` are allowed."""
     below = value // step * step
+    # The first allowed value is smaller than a step.
     return listed(sorted({below or first, below + step} - {0}), "and")
 
 
 def within(inner: str, outer: str) -> bool:
     """Whether a path or prefix is the same as another or lies below it."""
+    # With a slash at the end /data does not hold /database.
     return f"{inner.rstrip('/')}/".startswith(f"{outer.rstrip('/')}/")

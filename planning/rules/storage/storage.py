@@ -35,6 +35,7 @@ _MADE_BY_OTHERS = (
     *("/dev", "/proc", "/run", "/sys", "/tmp"),
     *("/opt/amazon", "/opt/aws", "/opt/dlami", "/opt/ml", "/opt/sagemaker", "/var/lib/containerd", "/var/lib/kubelet"),
 )
+# Source: Amazon S3 User Guide, "General purpose bucket naming rules".
 _BUCKET_PREFIXES = ("xn--", "sthree-", "amzn-s3-demo-")
 _BUCKET_SUFFIXES = ("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3")
 
@@ -82,6 +83,7 @@ def mount_point(storage: Storage) -> Problems:
             yield Problem(path, f"mount is {mount}; allowed: a path without . and ..", "write the path in full")
             continue
         hidden = [folder for folder in (*_SYSTEM, *_MADE_BY_OTHERS) if within(folder, mount)]
+        # A mount inside of an ordinary system folder, such as /opt/data, hides nothing.
         around = [folder for folder in _MADE_BY_OTHERS if within(mount, folder)]
         if hidden or around:
             yield Problem(
@@ -146,6 +148,7 @@ def destroyed_data(environment: Environment) -> Problems:
 @rule("STO027", WARNING, on=Environment, source="fsx-clients")
 def efa_client_image(environment: Environment, types: Catalog) -> Problems:
     """An own image on a file system with EFA."""
+    # Lustre over EFA needs a client of a certain age, which HyperPod's own images have.
     serving = {lustre.zone for lustre in environment.storage.lustres.values() if lustre.efa}
     for name, group in environment.instance_groups.items():
         if group.image_id and serving & set(group.zone_ids) and accelerated(group, types):

@@ -34,7 +34,7 @@ FILES = {
 """What a room reads by path besides its own files."""
 WHOLE_PACKAGE = {
     "constructs/common/custom_resource.py",
-    "operations/upgrade/versions.py",
+    "operations/upgrade/other_version.py",
     "operations/promotion/content.py",
 }
 """They pack or compare the package itself: assets of handlers, two versions, and what a promotion carries."""

@@ -15,7 +15,7 @@ from podwright.config.loading.load import load_environment
 from podwright.operations import cli
 from podwright.operations.aws.account import Account
 from podwright.operations.aws.sandbox_server import Running
-from podwright.operations.capacity import command, purchase
+from podwright.operations.capacity import purchase
 
 # A region of their own: the time of its plans, and what is for sale, is nobody else's.
 REGION = "eu-west-1"
@@ -49,7 +49,7 @@ def capacity(sandbox: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments/pilot.yaml").write_text(FILE)
     account = Account(SANDBOX_ACCOUNT, REGION, sandbox.endpoint, {})
-    monkeypatch.setattr(command, "account_of", lambda *_: account)
+    monkeypatch.setattr("podwright.operations.arguments.account_of", lambda *_: account)
     actual = purchase.Buyer.of
 
     def quick(*arguments: Any) -> purchase.Buyer:

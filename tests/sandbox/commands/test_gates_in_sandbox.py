@@ -292,7 +292,7 @@ def test_the_whole_command_with_the_real_kubectl(
     text = FILE.replace("cluster: {name: gated}\n", EXISTING).replace("canary: {elastic: grows}", "canary: {nodes: 1}")
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments/gated.yaml").write_text(text)
-    monkeypatch.setattr(command, "account_of", lambda *_: account)
+    monkeypatch.setattr("podwright.operations.arguments.account_of", lambda *_: account)
     # What the file says of an existing control plane is not what this test is about.
     monkeypatch.setattr(command, "stop_on_errors", lambda _: None)
     asked = ["gate", "gated", "canary", "cluster", "--project", str(tmp_path), "--evidence", str(tmp_path / "kept")]

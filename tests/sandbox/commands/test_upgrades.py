@@ -17,7 +17,7 @@ from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.cli import main
 from podwright.operations.kubernetes.connect import write_kubeconfig
 from podwright.operations.kubernetes.kubectl import Kubectl
-from podwright.operations.upgrade import eks, nodes, plan, scripts
+from podwright.operations.upgrade import eks, nodes, plan, scripts, steps
 
 Aws = Callable[[str], Any]
 NAME = "upgraded"
@@ -67,10 +67,10 @@ def project(
         description,
         description["endpoint"],  # pyrefly: ignore
     )
+    monkeypatch.setattr("podwright.operations.arguments.account_of", lambda *_: account)
     for module in (eks, nodes, plan, scripts):
-        monkeypatch.setattr(module, "account_of", lambda *_: account)
         monkeypatch.setattr(module, "way", lambda *_: Kubectl(file, validates=False))
-    for module in (eks, plan):
+    for module in (eks, steps):
         monkeypatch.setattr(module, "eks_cluster_name", lambda *_: NAME)
     return tmp_path
 

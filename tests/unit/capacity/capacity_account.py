@@ -131,7 +131,7 @@ def open_account(folder: Path, monkeypatch: pytest.MonkeyPatch) -> CapacityAccou
     """A world to which the command's accounts, times and pauses lead."""
     capacity_account = CapacityAccount(folder)
     account = Account("111122223333", "us-west-2", None, {})
-    monkeypatch.setattr(command, "account_of", lambda *_: account)
+    monkeypatch.setattr("podwright.operations.arguments.account_of", lambda *_: account)
     monkeypatch.setattr(Account, "session", lambda self: Session(capacity_account, self.region))
     # Not kept, so that a test may put something else in a service's place.
     monkeypatch.setattr(

@@ -10,6 +10,7 @@ import pytest
 from podwright.config.catalog.preflight_checks import preflight_checks
 from podwright.config.errors import CommandError
 from podwright.config.findings import Finding, Level
+from podwright.operations import arguments
 from podwright.operations.aws.account import Account
 from podwright.operations.cdk import deployment
 from podwright.operations.cdk.cli import App, Cdk
@@ -138,10 +139,10 @@ def test_without_a_name_the_only_environment_or_the_sandbox(
     for name in names:
         (tmp_path / f"environments/{name}.yaml").write_text(GOOD)
     if chosen:
-        assert deployment.load(asked_for(tmp_path)).environment.name == chosen
+        assert arguments.load(asked_for(tmp_path)).environment.name == chosen
     else:
         with pytest.raises(CommandError, match="which environment"):
-            deployment.load(asked_for(tmp_path))
+            arguments.load(asked_for(tmp_path))
 
 
 def test_stacks_of_an_environment_are_those_of_no_other(project: Path) -> None:

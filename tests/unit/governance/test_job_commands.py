@@ -128,7 +128,7 @@ def kubectl(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (project / "answer").write_text("echo hyperpodpytorchjob/llama created\n")
     account = SimpleNamespace(endpoint=None)
     monkeypatch.setattr(kubectl_module, "tool", lambda _: str(program))
-    monkeypatch.setattr(submit, "account_of", lambda *_: account)
+    monkeypatch.setattr("podwright.operations.arguments.account_of", lambda *_: account)
     monkeypatch.setattr(kubectl_module, "eks_cluster", lambda *_: CLUSTER)
     monkeypatch.setattr(kubectl_module, "write_kubeconfig", lambda *_: project / "direct")
     monkeypatch.setattr(kubectl_module, "reachable", lambda *_: True)

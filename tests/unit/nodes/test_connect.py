@@ -120,8 +120,8 @@ def project(tmp_path: Path, account: Any, monkeypatch: pytest.MonkeyPatch) -> Pa
     (root / "environments").mkdir(parents=True)
     text = (Path(__file__).parents[3] / "environments" / "prod.yaml").read_text()
     (root / "environments" / "prod.yaml").write_text(text)
-    for module in (connect, shell):
-        monkeypatch.setattr(module, "account_of", lambda *_, **__: account)
+    for module in ("arguments", "commands.shell"):
+        monkeypatch.setattr(f"podwright.operations.{module}.account_of", lambda *_, **__: account)
     return root
 
 

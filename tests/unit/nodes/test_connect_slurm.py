@@ -29,7 +29,7 @@ def arguments(**more: Any) -> argparse.Namespace:
 @pytest.fixture
 def account(monkeypatch: pytest.MonkeyPatch) -> Account:
     made = Account()
-    monkeypatch.setattr(connect, "account_of", lambda *_, **__: made)
+    monkeypatch.setattr("podwright.operations.arguments.account_of", lambda *_, **__: made)
     monkeypatch.setattr(connect, "shell", lambda _, node: ["plugin", node.target])
     monkeypatch.setattr(connect, "hand_over", lambda command: command)
     return made

@@ -41,7 +41,7 @@ def drill_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DrillClust
     monkeypatch.chdir(tmp_path)
     drill_cluster = DrillCluster(REPLACED)
     account = SimpleNamespace(endpoint=None, client=lambda _: drill_cluster)
-    monkeypatch.setattr(command, "account_of", lambda *_: account)
+    monkeypatch.setattr("podwright.operations.arguments.account_of", lambda *_: account)
     monkeypatch.setattr(command, "required_way", lambda *_: drill_cluster.kubectl)
     for module in (follow, inject):
         monkeypatch.setattr(

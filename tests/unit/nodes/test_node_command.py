@@ -41,8 +41,8 @@ def drill_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DrillClust
     drill_cluster = DrillCluster(REPLACED)
     account = SimpleNamespace(endpoint=None, client=lambda _: drill_cluster)
     clock = SimpleNamespace(sleep=drill_cluster.sleep, time=drill_cluster.clock)
+    monkeypatch.setattr("podwright.operations.arguments.account_of", lambda *_: account)
     for module in (command, drill_command):
-        monkeypatch.setattr(module, "account_of", lambda *_: account)
         monkeypatch.setattr(
             module, "Observer", lambda client, cluster, node, kubectl: drill_cluster.observer(kubernetes=bool(kubectl))
         )

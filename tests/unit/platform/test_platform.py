@@ -16,7 +16,7 @@ from podwright.config.settings.governance.teams import Engine, Team
 from podwright.config.settings.platform import KUBEFLOW_TRAINER, KUBERAY, KubeRay, TrainingJobQueue
 from podwright.planning.helm.chart_values import SystemPlacement
 from podwright.planning.helm.platform_values import cert_manager_values, kuberay_values, trainer_values
-from podwright.planning.helm.wanted_charts import wanted_chart, wanted_charts
+from podwright.planning.helm.wanted_charts import wanted_charts
 from podwright.planning.node.allocatable import kubelet_allocatable, requested
 from podwright.planning.quota.queue_shares import Share, queue_shares
 
@@ -42,7 +42,6 @@ def test_charts_come_in_the_order_of_their_installation() -> None:
     expected = environment("platform: {kuberay: {}, kubeflow_trainer: {}}\ngovernance: {engine: kueue}")
     names = [item.chart.name for item in wanted_charts(expected)]
     assert names == [HYPERPOD_DEPENDENCIES, KUBERAY, KUBEFLOW_TRAINER, "kueue"]
-    assert wanted_chart(expected, "kai-scheduler") is None
     assert wanted_charts(environment("", "slurm")) == ()
 
 
@@ -98,7 +97,8 @@ def test_all_of_cert_manager_runs_on_the_system_group() -> None:
 
 
 def values(more: str) -> dict[str, Any]:
-    resolved_chart = wanted_chart(environment(more), HYPERPOD_DEPENDENCIES)
+    charts = {item.chart.name: item for item in wanted_charts(environment(more))}
+    resolved_chart = charts[HYPERPOD_DEPENDENCIES]
     assert resolved_chart
     return dict(resolved_chart.values)
 

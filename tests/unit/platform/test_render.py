@@ -9,7 +9,6 @@ from podwright.config.errors import CommandError
 from podwright.config.loading.load import environment_from
 from podwright.config.loading.source import parse_source
 from podwright.operations import cli
-from podwright.operations.commands import render
 from podwright.operations.kubernetes import filled
 
 ROOT = Path(__file__).parents[3]
@@ -79,7 +78,7 @@ def test_without_credentials_too_it_is_said_what_is_missing(
     def refuse(*_: object) -> None:
         raise CommandError("the default profile has no AWS credentials", "set AWS_PROFILE")
 
-    monkeypatch.setattr(render, "account_of", refuse)
+    monkeypatch.setattr("podwright.operations.arguments.account_of", refuse)
     assert run(project) == 1
     output = capsys.readouterr().err
     assert (

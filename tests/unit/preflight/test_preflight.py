@@ -15,7 +15,6 @@ from podwright.operations import cli
 from podwright.operations.aws.account import Account
 from podwright.operations.aws.calls import Reader
 from podwright.operations.aws.unseen import Unseen
-from podwright.operations.preflight import command
 from podwright.operations.preflight.check import CHECKS, Note, Outcome, check
 from podwright.operations.preflight.quota_codes import Codes
 from preflight_account import NEW, PreflightAccount, examine
@@ -215,7 +214,7 @@ class TestCommand:
         (tmp_path / "environments").mkdir()
         (tmp_path / "environments/prod.yaml").write_text(FILE)
         account = Account(ACCOUNT, REGION, None, {})
-        monkeypatch.setattr(command, "account_of", lambda *_: account)
+        monkeypatch.setattr("podwright.operations.arguments.account_of", lambda *_: account)
         return tmp_path
 
     def run(

@@ -260,7 +260,7 @@ def driven(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments/gated.yaml").write_text(FILE)
     account = SimpleNamespace(endpoint=None, id="123456789012", region="us-west-2")
-    monkeypatch.setattr(command, "account_of", lambda *_: account)
+    monkeypatch.setattr("podwright.operations.arguments.account_of", lambda *_: account)
     monkeypatch.setattr(command, "stop_on_errors", lambda _: None)
 
     def drive(answers: dict[str, Any], *arguments: str) -> int:

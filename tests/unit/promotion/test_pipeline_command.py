@@ -11,7 +11,7 @@ from botocore.stub import Stubber
 from podwright.operations import cli
 from podwright.operations.aws.account import Account
 from podwright.operations.pipeline import cache
-from podwright.operations.pipeline.builds import protecting, waiting
+from podwright.operations.pipeline.builds import waiting
 from promotion_project import GITHUB, PIPELINE, write_project
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -241,7 +241,7 @@ def test_stacks_are_protected_as_the_cdk_would_and_only_where_they_are_not(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
     account = Account("012345670123", "us-west-2", None, {})
-    monkeypatch.setattr(protecting, "account_of", lambda environment, project, sandbox: account)
+    monkeypatch.setattr("podwright.operations.arguments.account_of", lambda environment, project, sandbox: account)
     with Stubber(account.client("cloudformation")) as stacks:
         stacks.add_response("describe_stacks", stack("prod-network", True), {"StackName": "prod-network"})
         stacks.add_response("describe_stacks", stack("prod-storage", False), {"StackName": "prod-storage"})

@@ -14,7 +14,7 @@ from podwright.config.loading.artifacts import Artifacts, LockedChart, archive_f
 from podwright.config.loading.load import LoadedEnvironment, load_environment
 from podwright.operations.aws.account import Account
 from podwright.operations.kubernetes.kubectl import Kubectl
-from podwright.operations.upgrade import eks, readiness
+from podwright.operations.upgrade import readiness, version_file
 from podwright.operations.upgrade.observed import jobs_on_nodes
 from podwright.operations.upgrade.readiness import Addon, Readiness, allows, read_readiness
 from podwright.planning.delivery.kubernetes_upgrades import minor, removed, removed_apis, skew_problem, step_problem
@@ -227,7 +227,7 @@ def test_only_what_changes_is_written(tmp_path: Path, cluster: str, after: str) 
         ],
     )
     file = tmp_path / "environments/prod.yaml"
-    eks.write(file, before.source, resolved_readiness)
+    version_file.write_version(file, before.source, resolved_readiness)
     text = file.read_text()
     assert " ".join(text.split()) == " ".join((FILE % after).split())
     assert load_environment(file).environment.cluster.eks.version == "1.35"
@@ -238,7 +238,7 @@ def test_a_file_without_a_cluster_is_written_by_hand(tmp_path: Path) -> None:
     file = tmp_path / "environments/prod.yaml"
     text = file.read_text()
     with pytest.raises(CommandError, match="the file has no cluster") as stopped:
-        eks.write(file, before.source, Readiness("prod", "1.34", "1.35"))
+        version_file.write_version(file, before.source, Readiness("prod", "1.34", "1.35"))
     assert 'version: "1.35"' in stopped.value.hint
     assert file.read_text() == text
 

@@ -131,8 +131,8 @@ def simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UpgradeAccount
     monkeypatch.chdir(tmp_path)
     simulated = UpgradeAccount()
     account = SimpleNamespace(endpoint=None, client=lambda _: simulated, region="us-west-2")
+    monkeypatch.setattr("podwright.operations.arguments.account_of", lambda *_: account)
     for module in (nodes, scripts, plan):
-        monkeypatch.setattr(module, "account_of", lambda *_: account)
         monkeypatch.setattr(module, "way", lambda *_: None)
     for module in (follow, lifecycle):
         monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: 0.0, sleep=lambda _: None))

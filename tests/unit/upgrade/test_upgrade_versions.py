@@ -10,7 +10,7 @@ import pytest
 
 from podwright.config.errors import CommandError
 from podwright.operations.cli import main
-from podwright.operations.upgrade import versions
+from podwright.operations.upgrade import other_version, versions
 
 FILE = """\
 account: "123456789012"
@@ -35,16 +35,16 @@ def test_a_virtual_environment_or_its_python(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     python = tmp_path / "bin/python"
     python.symlink_to(sys.executable)
-    assert versions.interpreter(str(tmp_path), tmp_path / "x") == (str(python), None)
-    assert versions.interpreter(str(python), tmp_path / "x") == (str(python), None)
+    assert other_version.interpreter(str(tmp_path), tmp_path / "x") == (str(python), None)
+    assert other_version.interpreter(str(python), tmp_path / "x") == (str(python), None)
 
 
 def test_a_commit_of_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkout = tmp_path / "checkout"
-    for folder in versions._PACKAGES:
+    for folder in ("config", "planning", "tests"):
         (checkout / folder).mkdir(parents=True)
         (checkout / folder / "a.py").write_text("first = True\n")
-    monkeypatch.setattr(versions, "_ROOT", checkout)
+    monkeypatch.setattr(other_version, "_ROOT", checkout)
 
     def git(*words: str) -> None:
         who = ("-c", "user.name=a", "-c", "user.email=a@example.com")
@@ -55,12 +55,13 @@ def test_a_commit_of_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     git("commit", "-qm", "first")
     git("tag", "v0.1.0")
     (checkout / "config/a.py").write_text("first = False\n")
-    python, path = versions.interpreter("v0.1.0", tmp_path / "old")
+    python, path = other_version.interpreter("v0.1.0", tmp_path / "old")
     assert python == sys.executable
     assert path
     assert (Path(path) / "podwright/config/a.py").read_text() == "first = True\n"
+    assert {path.name for path in Path(path, "podwright").iterdir()} == {"config", "planning"}
     with pytest.raises(CommandError, match="git says"):
-        versions.interpreter("v9.9.9", tmp_path / "other")
+        other_version.interpreter("v9.9.9", tmp_path / "other")
 
 
 def test_a_podwright_that_cannot_says_why(project: Path) -> None:
@@ -68,7 +69,7 @@ def test_a_podwright_that_cannot_says_why(project: Path) -> None:
     failing.write_text("#!/bin/sh\necho no such setting >&2\nexit 2\n")
     failing.chmod(0o755)
     with pytest.raises(CommandError, match="does not synthesize dev:\n    no such setting"):
-        versions.synthesis(project, str(failing), None, {"environment": "dev"}, project / "out", "dev")
+        other_version.synthesis(project, str(failing), None, {"environment": "dev"}, project / "out", "dev")
 
 
 def differing(monkeypatch: pytest.MonkeyPatch, new: dict[str, Any]) -> None:

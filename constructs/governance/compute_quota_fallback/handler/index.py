@@ -59,6 +59,7 @@ class Scheduler:
         self.cluster: str = properties["ClusterArn"]
         # As text, because CloudFormation turns every number of a property into a string.
         self.settings: dict[str, Any] = json.loads(properties["Settings"])
+        # The id of the stack and not its name: a stack that is deleted and made again is another owner.
         self.owner = f"{event['StackId'].rpartition('/')[2]}/{event['LogicalResourceId']}"
         self.tags = [*properties.get("Tags", []), {"Key": OWNER_TAG, "Value": self.owner}]
         self.client = boto3.Session().client("sagemaker", config=_RETRIES)
@@ -83,8 +84,11 @@ class Scheduler:
     def update(self, identifier: str) -> dict[str, Any]:
         """Change the object. One that is gone, or has another name, cluster or team, is another object and made."""
         for attempt in range(1, _ATTEMPTS + 1):
+            # SageMaker refuses to change an object while it is being created or updated.
             current = self._at_rest(identifier)
             if current is None or self._is_other(current):
+                # A new id in the answer has CloudFormation delete the object of the old id once the update has
+                # succeeded.
                 return self.create()
             if current["Status"] in ("Created", "Updated") and _says(current, self.settings):
                 break
@@ -99,6 +103,7 @@ class Scheduler:
                 logger.warning("somebody else changed %s meanwhile: %s", self.name, error)
                 time.sleep(_POLL_SECONDS)
         result = self._in_force(identifier)
+        # An update takes no tags, unlike a creation.
         self.client.add_tags(ResourceArn=self.kind.arn_of(result), Tags=self.tags)
         return result
 
@@ -108,6 +113,7 @@ class Scheduler:
         result = identifier if _ID.fullmatch(identifier) else self._mine()
         if result is None or self._at_rest(result) is None:
             return
+        # Anything that still happens to the object had ended by then; SageMaker refuses to delete one that is changing.
         self._call("delete", **self._address(result))
         left = self._at_rest(result)
         if left is not None and left["Status"] != "Deleted":
@@ -123,7 +129,9 @@ class Scheduler:
     def _mine(self) -> str | None:
         """The id of the object that this resource made, if there is one."""
         pages = self.client.get_paginator(f"list_{self.kind.noun}s").paginate(
-            ClusterArn=self.cluster, NameContains=self.name
+            # NameContains is a part of the name, so others come along.
+            ClusterArn=self.cluster,
+            NameContains=self.name,
         )
         for item in (item for page in pages for item in page[f"{self.kind.member}Summaries"]):
             if item["Name"] == self.name:

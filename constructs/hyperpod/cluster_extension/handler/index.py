@@ -24,7 +24,9 @@ from ....common.handler_runtime.response import Answer, answering
 
 OWNER_TAG: Final = "podwright:resource"
 _POLL_SECONDS: Final = 10
+# Left of Lambda's time, so that the answer to CloudFormation is sent before Lambda ends the process.
 _MARGIN_SECONDS: Final = 60
+# Two calls name this case differently in SageMaker's model, and a token that SageMaker has forgotten makes it possible.
 _EXISTS: Final = ("ConflictException", "ResourceInUse")
 _FAILED: Final = ("CreateFailed", "UpdateFailed", "DeleteFailed")
 _RETRIES: Final = Config(retries={"mode": "standard", "max_attempts": 8}, connect_timeout=5, read_timeout=20)
@@ -55,8 +57,10 @@ class Extension:
         self.version: str | None = properties.get("Version") or None
         # As text, because CloudFormation turns every number of a property into a string.
         self.settings: dict[str, Any] = json.loads(properties["Settings"])
+        # The id of the stack and not its name: a stack that is deleted and made again is another owner.
         self.owner = f"{event['StackId'].rpartition('/')[2]}/{event['LogicalResourceId']}"
         self.tags = [*properties.get("Tags", []), {"Key": OWNER_TAG, "Value": self.owner}]
+        # The same for every retry of a request, so that a repeated call makes no second installation.
         self.token: str = event["RequestId"]
         self.context = context
         self.client = boto3.Session().client("sagemaker", config=_RETRIES)
@@ -70,6 +74,7 @@ class Extension:
             result = None
         arn = self._create() if result is None else self._change(result["ExtensionArn"])
         status = self._settled(arn)
+        # Made of what identifies the extension: an update keeps it, so CloudFormation deletes nothing after one.
         return Answer(f"{self.cluster}/{self.name}", {"Arn": arn, "Status": status})
 
     def delete(self) -> None:
@@ -138,6 +143,7 @@ class Extension:
     def _remove(self, arn: str) -> None:
         try:
             self.client.delete_cluster_extension(ClusterArn=self.cluster, ExtensionArn=arn)
+            # DescribeClusterExtension ends the loop by answering ResourceNotFound.
             while self._in_time():
                 self._describe(arn)
                 time.sleep(_POLL_SECONDS)
@@ -169,6 +175,7 @@ class Extension:
 
 def _change(now: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, Any]:
     """What turns the settings `now` into `desired`, which leaves out what is to have its default."""
+    # A key that is null gets its default back; one that is left out would keep its value.
     change: dict[str, Any] = dict.fromkeys(now.keys() - desired.keys())
     for key, value in desired.items():
         before = now.get(key)
@@ -186,6 +193,7 @@ def _issues(observed: Mapping[str, Any]) -> str:
 
 
 def _parts(version: str) -> tuple[int, ...]:
+    # By number, as text 1.10 would come before 1.9.
     return tuple(int(part) for part in version.split("."))
 
 

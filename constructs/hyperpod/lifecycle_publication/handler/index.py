@@ -21,6 +21,7 @@ NODE_FACTS: Final = "node.json"
 _DOCUMENTS: Final = {NODE_FACTS: "NodeFacts", "provisioning_parameters.json": "ProvisioningParameters"}
 """Files beside the scripts, and the properties that hold their content."""
 _CHUNK: Final = 1 << 20
+# The most keys of one DeleteObjects request.
 _DELETE_AT_ONCE: Final = 1000
 
 s3 = boto3.client("s3")
@@ -40,10 +41,13 @@ def handle(event: dict[str, Any], context: Any) -> Answer:
         for name, key in _DOCUMENTS.items()
         if key in properties
     }
+    # Divided by a byte that no JSON text holds, so that no two sets of documents run together to the same bytes.
     digest = hashlib.sha256(b"\0".join([properties["AssetDigest"].encode(), *documents.values()])).hexdigest()
     for archive in properties.get("Archives", ()):
         _copy(bucket, f"{prefix}/{archive['Name']}", archive)
     _publish(bucket, f"{prefix}/{digest}", digest, documents, properties["AssetBucket"], properties["AssetKey"])
+    # The physical id is the place without the digest: another content is an update, and the older one stays for nodes
+    # that still read it.
     return Answer(f"s3://{bucket}/{prefix}", {"SourceS3Uri": f"s3://{bucket}/{prefix}/{digest}"})
 
 
@@ -63,6 +67,7 @@ def _publish(
             if ENTRY_POINT not in sums:
                 raise ValueError(f"the lifecycle scripts have no {ENTRY_POINT}, which HyperPod is told to run")
             for name in sums:
+                # Streamed entry by entry; the archive may be larger than the memory of the function.
                 with archive.open(name) as entry:
                     s3.upload_fileobj(entry, bucket, f"{prefix}/{name}")
     for name, document in documents.items():
@@ -102,10 +107,13 @@ def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
 def _remove(bucket: str, prefix: str) -> None:
     """Delete every version of every object below `prefix`, so that the bucket itself can go."""
     for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
+        # In a bucket with versions a deleted object leaves its versions and a marker, and a bucket that has either
+        # cannot be deleted.
         results = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
         objects = [{"Key": item["Key"], "VersionId": item["VersionId"]} for item in results]
         for start in range(0, len(objects), _DELETE_AT_ONCE):
             batch = objects[start : start + _DELETE_AT_ONCE]
+            # Quiet: only errors are listed. The call itself succeeds even when single keys were refused.
             failed = s3.delete_objects(Bucket=bucket, Delete={"Objects": batch, "Quiet": True}).get("Errors", [])
             if failed:
                 first = failed[0]

@@ -78,6 +78,7 @@ class ReplicasOfDeployment:
 def _seen(deployment: dict[str, Any]) -> Seen:
     """How many replicas of the latest revision are ready, and in the Deployment's words why not all."""
     status, desired = deployment.get("status", {}), int(deployment["spec"].get("replicas", 1))
+    # Until then the status is that of the former specification, whose replicas are ready.
     if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 0):
         return Seen(desired, 0, "its controller has not seen the latest change")
     # Those of the former revision are ready too while a rollout continues, and take requests until they are gone.

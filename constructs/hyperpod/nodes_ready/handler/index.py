@@ -21,6 +21,7 @@ from .nodes import RETRIES, NodesOfGroup
 
 _WAITS: Final = {"Custom::PodwrightNodesReady": NodesOfGroup, "Custom::PodwrightDeploymentReady": ReplicasOfDeployment}
 _POLL_SECONDS: Final = 15
+# Enough for one more look and for the answer to CloudFormation before Lambda ends the process.
 _MARGIN_SECONDS: Final = 90
 """Time that one more look, the invocation of the next run and a slow answer may take."""
 
@@ -33,6 +34,7 @@ class NotReady(Exception):
 
 def handle(event: dict[str, Any], context: Any) -> Answer | None:
     """Carry out one request; None when another invocation continues with it."""
+    # Nothing was made, so nothing has to go; physical ids do not depend on counts, and an update deletes nothing.
     if event["RequestType"] == "Delete":
         return Answer(event["PhysicalResourceId"])
     desired: Any = _WAITS[event["ResourceType"]].of(event["ResourceProperties"])
@@ -47,7 +49,10 @@ def handle(event: dict[str, Any], context: Any) -> Answer | None:
             raise NotReady(desired.reason(session, observed))
         if context.get_remaining_time_in_millis() / 1000 < _MARGIN_SECONDS + _POLL_SECONDS:
             session.client("lambda", config=RETRIES).invoke(
-                FunctionName=context.invoked_function_arn, InvocationType="Event", Payload=json.dumps(event)
+                # Event: the invocation returns at once, and this one ends while the next one waits on.
+                FunctionName=context.invoked_function_arn,
+                InvocationType="Event",
+                Payload=json.dumps(event),
             )
             return None
         time.sleep(_POLL_SECONDS)

@@ -83,6 +83,7 @@ class NodesOfGroup:
         observed = Seen(self.count)
         pages = (
             session.client("sagemaker", config=RETRIES)
+            # The filter takes a part of the name: a group `p5` finds those of `p5en` as well.
             .get_paginator("list_cluster_nodes")
             .paginate(ClusterName=self.cluster, InstanceGroupNameContains=self.group)
         )
@@ -120,6 +121,8 @@ class NodesOfGroup:
 
     def _stop_if_failed(self, session: boto3.Session) -> None:
         cluster = session.client("sagemaker", config=RETRIES).describe_cluster(ClusterName=self.cluster)
+        # A cluster that is Failed or Deleting sends no more nodes, so waiting until the time is up would only cost
+        # time.
         if cluster["ClusterStatus"] in ("Failed", "Deleting"):
             raise CannotCome(
                 f"cluster {self.cluster} is {cluster['ClusterStatus']}: "
@@ -132,6 +135,7 @@ class NodesOfGroup:
             events = session.client("sagemaker", config=RETRIES).list_cluster_events(
                 ClusterName=self.cluster,
                 InstanceGroupName=self.group,
+                # Newest first and one page: what went wrong of late explains why nodes lack.
                 SortBy="EventTime",
                 SortOrder="Descending",
                 MaxResults=20,
@@ -143,4 +147,5 @@ class NodesOfGroup:
             for event in events
             if event.get("EventLevel") in ("Warn", "Error") and event.get("Description")
         ]
+        # The same message comes for each node; a reader needs it once.
         return list(dict.fromkeys(messages))[:_SHOWN]

@@ -38,6 +38,7 @@ def misfits(plan: dict[str, Any], needs: list[Need]) -> Iterator[str]:
             f"changed, so reserve another plan for {TARGET}"
         )
         return
+    # Parts that are over give no instances, and would make the plan look larger than it is.
     parts = [part for part in plan.get("ReservedCapacitySummaries", []) if part.get("Status") not in _OVER]
     types = {part["InstanceType"] for part in parts}
     zones = {part["AvailabilityZoneId"] for part in parts if "AvailabilityZoneId" in part}
@@ -60,6 +61,7 @@ def misfits(plan: dict[str, Any], needs: list[Need]) -> Iterator[str]:
             desired[need.zone].append(need)
     for zone, asking in desired.items():
         existing = [part for part in parts if not zone or part.get("AvailabilityZoneId", zone) == zone]
+        # A plan whose parts SageMaker does not list yet has its total alone.
         most = max((_together(part, existing) for part in existing), default=plan.get("TotalInstanceCount", 0)) - spares
         total = sum(need.count for need in asking)
         if total > most:

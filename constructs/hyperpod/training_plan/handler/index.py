@@ -32,6 +32,7 @@ from .reminders import SUBJECT_CHARACTERS, keep, reminders
 
 _READY: Final = ("Scheduled", "Active")
 _POLL_SECONDS: Final = 15
+# Enough for one more call of SageMaker with its retries, and for the answer to CloudFormation.
 _MARGIN_SECONDS: Final = 90
 """Time that one more look, the invocation of the next run and a slow answer may take."""
 _RETRIES = Config(retries={"mode": "standard", "max_attempts": 8}, connect_timeout=5, read_timeout=20)
@@ -82,6 +83,7 @@ def handle(event: dict[str, Any], context: Any) -> Answer | None:
     if event["RequestType"] == "Delete":
         _say_that_it_stays(session, desired, event["PhysicalResourceId"])
         return Answer(event["PhysicalResourceId"])
+    # Kept in the request, so that the invocations that follow share one deadline.
     deadline = event.setdefault("Deadline", time.time() + desired.timeout_seconds)
     if "Arn" not in event:
         event["Arn"] = desired.arn or _bought(session, desired, event["StackId"])
@@ -90,6 +92,7 @@ def handle(event: dict[str, Any], context: Any) -> Answer | None:
         plan = _observe(session, desired, arn)
         logger.info("%s is %s", arn, plan.get("Status", "not to be seen yet"))
         if plan.get("Status") in _READY:
+            # Scheduled is enough: instances come with the plan's start, for which no deployment can wait.
             return _accept(session, desired, plan)
         if plan.get("Status") in ("Failed", "Expired"):
             raise Unusable(_why_over(desired, plan))
@@ -100,7 +103,10 @@ def handle(event: dict[str, Any], context: Any) -> Answer | None:
             )
         if context.get_remaining_time_in_millis() / 1000 < _MARGIN_SECONDS + _POLL_SECONDS:
             session.client("lambda", config=_RETRIES).invoke(
-                FunctionName=context.invoked_function_arn, InvocationType="Event", Payload=json.dumps(event)
+                # Event: the invocation returns at once, and this one ends while the next one works on.
+                FunctionName=context.invoked_function_arn,
+                InvocationType="Event",
+                Payload=json.dumps(event),
             )
             return None
         time.sleep(_POLL_SECONDS)
@@ -112,6 +118,7 @@ def _bought(session: boto3.Session, desired: Wanted, stack: str) -> str:
         raise Unusable(f"training plan {desired.name} has neither an ARN nor a request; deploy it anew")
     clients: dict[Service, Any] = {
         "sagemaker": session.client("sagemaker", config=_RETRIES),
+        # What buys is sent once and never again by botocore: a lost answer would buy a second plan.
         "seller": session.client("sagemaker", config=Config(**ONE_ATTEMPT)),
         "dynamodb": session.client("dynamodb", config=_RETRIES),
         "ec2": session.client("ec2", config=_RETRIES),
@@ -132,6 +139,7 @@ def _observe(session: boto3.Session, desired: Wanted, arn: str) -> dict[str, Any
     """The plan as SageMaker describes it; empty while a plan that was just bought is not to be seen."""
     try:
         return session.client("sagemaker", config=_RETRIES).describe_training_plan(TrainingPlanName=arn)
+    # Right after a purchase SageMaker may not know the plan yet, so a missing one counts as not yet seen.
     except ClientError as error:
         if code_of(error) != "ResourceNotFound":
             raise
@@ -169,6 +177,7 @@ def _not_as_asked(desired: Wanted, shape: dict[str, Any]) -> list[str]:
     plan, asked = Plan.of(shape), desired.request
     if asked is None:
         return []
+    # A plan that was extended is longer than what was asked for, and that is no difference.
     if asked.hours and plan.length >= timedelta(hours=asked.hours):
         asked = replace(asked, hours=None, end_before=None)  # as bought, or extended since
     if not (result := differences(asked, plan)):

@@ -48,6 +48,7 @@ def reminders(
     for start, end in _parts(plan):
         starts[end] = min(start, starts.get(end, start))
     for end, start in starts.items():
+        # Two parts that end together are one moment, and the earlier start decides from when on a reminder makes sense.
         last = end == max(starts)
         coming = min((other for other in starts.values() if other >= end), default=None)
         what = f"Training plan {name} of {environment}" if last else f"A part of plan {name} of {environment}"
@@ -65,6 +66,8 @@ def reminders(
             at = end - before
             if at > now and at >= start:
                 yield Reminder(
+                    # The name says what and when, so a deployment that runs again finds its own schedules and moves
+                    # none.
                     f"{end:%Y%m%dT%H%MZ}-{label}",
                     at,
                     f"{what} ends in {words}"[:SUBJECT_CHARACTERS],
@@ -94,11 +97,14 @@ def keep(scheduler: Any, *, group: str, topic: str, role: str, desired: list[Rem
         schedule = {
             "Name": reminder.name,
             "GroupName": group,
+            # Scheduler takes a time without zone, and beside it the zone.
             "ScheduleExpression": f"at({reminder.at:%Y-%m-%dT%H:%M:%S})",
             "ScheduleExpressionTimezone": "UTC",
             "FlexibleTimeWindow": {"Mode": "OFF"},
+            # A schedule that has run would stay otherwise, and count against the account's quota.
             "ActionAfterCompletion": "DELETE",
             "Target": {
+                # A universal target: Scheduler calls SNS itself, without a function between.
                 "Arn": f"arn:{partition}:scheduler:::aws-sdk:sns:publish",
                 "RoleArn": role,
                 "Input": json.dumps(

@@ -17,6 +17,7 @@ import boto3
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 
+# Grafana writes a label of a series so, and both draw the same definitions.
 _LABEL: Final = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 # CloudWatch shows at most 500 metrics in a widget.
 _MOST_SERIES: Final = 100
@@ -46,7 +47,9 @@ def handler(event: dict[str, Any], _: Any) -> dict[str, Any]:
 def _results(request: dict[str, Any]) -> list[dict[str, Any]]:
     """The series of a query as CloudWatch takes them; those beyond the most that a widget shows are left out."""
     query, legend, factor = request["Arguments"]
+    # Recordings are written once a minute, so a shorter period has holes.
     start, end, period = request["StartTime"], request["EndTime"], max(60, request["Period"])
+    # Grafana's own variable for the span that is looked at; Prometheus does not know it.
     query = query.replace("$__range", f"{max(60, end - start)}s")
     # CloudWatch wants times that are whole periods.
     first = start - start % period
@@ -75,6 +78,7 @@ def _asked(values: dict[str, Any]) -> list[dict[str, Any]]:
     request = AWSRequest("POST", url, headers, body)
     SigV4Auth(session.get_credentials(), "aps", session.region_name).add_auth(request)
     signed = urllib.request.Request(url, body.encode(), dict(request.headers.items()), method="POST")
+    # POST: a query may be longer than a URL is allowed to be.
     try:
         with urllib.request.urlopen(signed, timeout=20) as answer:
             return json.load(answer)["data"]["result"]

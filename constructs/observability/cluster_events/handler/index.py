@@ -18,6 +18,7 @@ from botocore.exceptions import ClientError
 from .memory import MOST_IN_AN_HOUR, Verdict, admit, forget, remember
 from .notices import Notice, failure_message, notice
 
+# Less than the time of the function, with all retries.
 _RETRIES = Config(retries={"mode": "standard", "max_attempts": 5}, connect_timeout=5, read_timeout=10)
 _READS: Final = 3
 """An event can be described only some time after it was sent."""
@@ -39,6 +40,7 @@ def handler(event: dict[str, Any], context: Any) -> None:
         return
     dynamodb: Any = session.resource("dynamodb", config=_RETRIES)
     table, now = dynamodb.Table(os.environ["TABLE"]), int(time.time())
+    # Whoever did not hear of the fault needs not hear that it is gone.
     if resolved_notice.severity == "resolved":
         if forget(table, resolved_notice.instance):
             _publish(session, resolved_notice, Verdict(True))
@@ -48,6 +50,7 @@ def handler(event: dict[str, Any], context: Any) -> None:
         logger.info("held back: %s", resolved_notice.title)
         return
     _publish(session, resolved_notice, verdict)
+    # After the publication: a notice that did not go out is not to be resolved.
     if resolved_notice.instance:
         remember(table, resolved_notice.instance, now)
 
@@ -83,6 +86,7 @@ def _publish(session: boto3.Session, result: Notice, verdict: Verdict) -> None:
     sns.publish(
         TopicArn=os.environ["MAIL_TOPIC"],
         Subject=_subject(title),
+        # Backticks are Markdown, which a mail shows as they are.
         Message=f"{result.title}\n\n{text}\n\n{result.next_step.replace('`', '')}\nEnvironment: {environment}\n",
     )
     if chat := os.environ.get("CHAT_TOPIC"):
@@ -91,6 +95,7 @@ def _publish(session: boto3.Session, result: Notice, verdict: Verdict) -> None:
 
 def _subject(title: str) -> str:
     """A title as SNS takes a subject: ASCII without line breaks, a hundred characters."""
+    # SNS takes ASCII without line breaks as a subject.
     plain = title.encode("ascii", "replace").decode()
     return " ".join(plain.split())[:_SUBJECT_CHARACTERS]
 
@@ -98,6 +103,7 @@ def _subject(title: str) -> str:
 def _chat(title: str, text: str, result: Notice, environment: str) -> dict[str, Any]:
     """Source of the shape: Amazon Q Developer in chat applications Administrator Guide, "Custom notifications"."""
     return {
+        # The schema by which Amazon Q Developer in chat applications (once AWS Chatbot) draws messages of others.
         "version": "1.0",
         "source": "custom",
         "content": {
@@ -107,6 +113,7 @@ def _chat(title: str, text: str, result: Notice, environment: str) -> dict[str, 
             "nextSteps": [result.next_step],
         },
         "metadata": {
+            # Messages of a thread stand below one another: what one instance goes through is read in one place.
             "threadId": result.instance or result.key[:32],
             "summary": title[:_TITLE_CHARACTERS],
             "additionalContext": {"environment": environment, "severity": result.severity},

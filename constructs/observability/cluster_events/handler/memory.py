@@ -13,6 +13,7 @@ AGAIN_SECONDS: Final = 3600
 """Until the same notice is sent once more."""
 MOST_IN_AN_HOUR: Final = 20
 """Notices of an environment in an hour of the clock; one more says that there were more."""
+# DynamoDB deletes what has expired within days, so the number is no promise.
 _KEPT_SECONDS: Final = 7 * 24 * 3600
 
 
@@ -38,6 +39,8 @@ def admit(table: Any, key: str, event: str, now: int) -> Verdict:
     """
     try:
         old = table.update_item(
+            # One conditional write: two events at the same moment run in two functions, and only one of them gets
+            # through.
             Key={"Key": f"notice#{key}"},
             UpdateExpression="SET Sent = :now, Event = :event, Held = :none, Expires = :expires",
             ConditionExpression="attribute_not_exists(Sent) OR Sent <= :before OR Event = :event",
@@ -55,6 +58,7 @@ def admit(table: Any, key: str, event: str, now: int) -> Verdict:
             raise
         _count(table, f"notice#{key}", "Held", now)
         return Verdict(False)
+    # By the clock's hour, which needs no list of what was sent when.
     sent = _count(table, f"hour#{now // 3600}", "Sent", now)
     held = int(old.get("Held", 0))
     return Verdict(sent <= MOST_IN_AN_HOUR + 1, held, last=sent == MOST_IN_AN_HOUR + 1)

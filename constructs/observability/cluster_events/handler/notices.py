@@ -48,6 +48,7 @@ def notice(event: Mapping[str, Any], ask: Ask) -> Notice | None:
 
 def _state(detail: Mapping[str, Any], ask: Ask) -> Notice | None:
     cluster, status = detail["ClusterName"], detail["ClusterStatus"]
+    # The other states are those of every deployment; nobody wants a mail of them.
     if status not in ("Failed", "RollingBack"):
         return None
     failure = detail.get("FailureMessage") or ask(cluster, "") or _UNSAID
@@ -70,6 +71,7 @@ def _health(detail: Mapping[str, Any], _: Ask) -> Notice | None:
         return Notice(title, f"{title}.", "Nothing has to be done", f"{cluster}/{instance}", "resolved", instance)
     reason = summary.get("HealthStatusReason") or _UNSAID
     text = [f"{reason.rstrip('.')}."]
+    # None comes as a word, not as null.
     if (action := summary.get("RepairAction")) and action != "None":
         text.append(f"HyperPod repairs it: {action}.")
     if recommendation := summary.get("Recommendation"):
@@ -83,6 +85,7 @@ def _health(detail: Mapping[str, Any], _: Ask) -> Notice | None:
 def _event(detail: Mapping[str, Any], ask: Ask) -> Notice | None:
     """The notice of a cluster event with what failed; None for events that only inform."""
     record = detail["EventDetails"]
+    # Info says that something went as it should.
     if record.get("EventLevel") not in ("Warn", "Error"):
         return None
     cluster = record["ClusterName"]
@@ -109,6 +112,7 @@ def _event(detail: Mapping[str, Any], ask: Ask) -> Notice | None:
 
 
 def failure_message(value: Any) -> str:
+    # The message lies deeper or less deep with the kind of event; SageMaker's reference gives no one place.
     """The first FailureMessage anywhere inside an event's metadata; empty when there is none."""
     if not isinstance(value, Mapping):
         return ""
@@ -118,6 +122,7 @@ def failure_message(value: Any) -> str:
 
 
 def _made(title: str, text: str, cluster: str, *about: str, severity: str) -> Notice:
+    # Ids and numbers are left out, so that the same failure of a hundred instances is one notice.
     same = "|".join(_PASSING.sub("*", part) for part in (cluster, *about))
     return Notice(title, text, _inspect(cluster), hashlib.sha256(same.encode()).hexdigest(), severity)
 

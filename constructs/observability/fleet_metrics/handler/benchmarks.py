@@ -24,15 +24,18 @@ def benchmarks(session: boto3.Session, facts: dict[str, Any]) -> Iterator[Sample
     present = _instance_ids(session, facts["cluster"])
     limits: dict[tuple[str, str, str, str], float] = {}
     for record in _records(session, *facts["results"]):
+        # Results of nodes that are gone stay in the bucket, and are history rather than the state of the cluster.
         if record["instance_id"] not in present:
             continue
         location = {"instance_group": record["group"], "instance_type": record["instance_type"]}
         node = {**location, "instance_id": record["instance_id"]}
         for verdict in _OUTCOMES:
+            # Each outcome as a series of 0 or 1: a dashboard sums them, and a node that changes leaves no stale series.
             yield Sample("podwright_benchmark_verdict", {**node, "verdict": verdict}, record["verdict"] == verdict)
         began = datetime.fromisoformat(record["started"])
         yield Sample("podwright_benchmark_timestamp_seconds", node, began.timestamp())
         for kernel, items in _by_kernel(record).items():
+            # A node is as slow as its slowest GPU, for a collective waits for it.
             worst = min if items[0]["higher_is_better"] else max
             unit = items[0]["unit"]
             labels = {**node, "kernel": kernel, "unit": unit}
@@ -65,8 +68,10 @@ def _records(session: boto3.Session, bucket: str, prefix: str) -> Iterator[dict[
     client = session.client("s3", config=RETRIES)
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{prefix}/results/")
     tags = {item["Key"]: item["ETag"] for page in pages for item in page.get("Contents", ())}
+    # The function lives on between its runs; without this it would grow with every node that comes and goes.
     for deleted in _READ.keys() - tags.keys():
         del _READ[deleted]
+    # An ETag changes with the content, so listing a prefix says what to read.
     new = [key for key, tag in tags.items() if key not in _READ or _READ[key][0] != tag]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for key, body in zip(new, pool.map(lambda key: _body(client, bucket, key), new), strict=True):

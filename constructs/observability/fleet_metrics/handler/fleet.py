@@ -27,6 +27,7 @@ def instances(session: boto3.Session, facts: dict[str, Any]) -> Iterator[Sample]
     cluster = session.client("sagemaker", config=RETRIES).describe_cluster(ClusterName=facts["cluster"])
     for group in (*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())):
         name, own = group["InstanceGroupName"], group.get("InstanceType", "")
+        # A group of several types has no type of its own, and a count for each of them.
         details = {row["InstanceType"]: row.get("CurrentCount", 0) for row in group.get("InstanceTypeDetails", ())}
         for kind, count in ({own: group["CurrentCount"]} if own else details).items():
             labels = {"instance_group": name, "instance_type": kind}
@@ -42,6 +43,7 @@ def nodes(session: boto3.Session, facts: dict[str, Any]) -> Iterator[Sample]:
     pages = (
         session.client("sagemaker", config=RETRIES)
         .get_paginator("list_cluster_nodes")
+        # Only clusters with continuous provisioning have logical ids, and the others refuse to be asked for them.
         .paginate(ClusterName=facts["cluster"], IncludeNodeLogicalIds=facts["continuous"])
     )
     counts: Counter[tuple[str, str]] = Counter()
@@ -51,6 +53,7 @@ def nodes(session: boto3.Session, facts: dict[str, Any]) -> Iterator[Sample]:
         labels = {
             "instance_group": group,
             "node_logical_id": node.get("NodeLogicalId", ""),
+            # A node that has not come yet has no instance id, and one that is being replaced keeps its logical id.
             "instance_id": node.get("InstanceId", ""),
         }
         yield Sample("podwright_node_status", {**labels, "status": status}, 1)
@@ -66,6 +69,7 @@ def health(session: boto3.Session, facts: dict[str, Any]) -> Iterator[Sample]:
         return
     for name, labels in KubernetesApi(session, facts["eks_cluster"]).node_labels():
         group = labels.get(f"{_LABEL}instance-group-name")
+        # Nodes of others, such as Karpenter's or a managed node group's, carry no such label.
         if not group:
             continue
         state = {
@@ -81,6 +85,7 @@ def plans(session: boto3.Session, facts: dict[str, Any]) -> Iterator[Sample]:
     """Training plans: their instances, when they start and end, and what they cost."""
     client = session.client("sagemaker", config=RETRIES)
     for name, arn in facts["plans"].items():
+        # The call takes the name, while the template knows the ARN.
         plan = client.describe_training_plan(TrainingPlanName=arn.rpartition("/")[2])
         parts = plan.get("ReservedCapacitySummaries", [])
         labels = {"plan": name, "instance_type": parts[0].get("InstanceType", "") if parts else ""}

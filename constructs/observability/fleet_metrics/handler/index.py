@@ -47,6 +47,7 @@ def handler(event: dict[str, Any], _: Any) -> dict[str, Any]:
     if event["budget"]:
         samples.append(Sample("podwright_budget_usd_per_month", {}, event["budget"]))
     samples.append(Sample("podwright_measured_timestamp_seconds", {}, timestamp))
+    # Several clusters may write into one workspace.
     named = (Sample(item.name, {"cluster_name": event["cluster"], **item.labels}, item.value) for item in samples)
     written = write(session, event["endpoint"], named, timestamp)
     logger.info("%d samples written; unseen: %s", written, ", ".join(unseen) or "nothing")

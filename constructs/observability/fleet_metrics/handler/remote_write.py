@@ -18,6 +18,7 @@ from botocore.awsrequest import AWSRequest
 
 _BATCH: Final = 2000
 """Series in a request; the service takes a megabyte of them."""
+# The longest literal whose length fits the two bytes that follow its tag.
 _LITERAL: Final = 65536
 _TIMEOUT_SECONDS: Final = 10
 _HEADERS: Final = {
@@ -69,6 +70,7 @@ def _literals(data: bytes) -> Iterator[bytes]:
 
 def _series(sample: Sample, milliseconds: int) -> bytes:
     """A TimeSeries: labels, sorted by name as the protocol wants them, and one sample."""
+    # Prometheus wants labels in order of their names, and takes an empty one for an absent one.
     labels = sorted({"__name__": sample.name, **{name: text for name, text in sample.labels.items() if text}}.items())
     written = b"".join(_field(1, _text(1, name) + _text(2, text)) for name, text in labels)
     # Field 1 is a double (wire type 1), field 2 an int64 (wire type 0).
@@ -76,6 +78,7 @@ def _series(sample: Sample, milliseconds: int) -> bytes:
 
 
 def _field(number: int, content: bytes) -> bytes:
+    # Wire type 2: a length, and so many bytes.
     return bytes([number << 3 | 2]) + _varint(len(content)) + content
 
 
@@ -84,6 +87,7 @@ def _text(number: int, text: str) -> bytes:
 
 
 def _varint(number: int) -> bytes:
+    # Seven bits a byte, the lowest first; the eighth says that more follow.
     result = bytearray()
     while number > 0x7F:
         result.append(number & 0x7F | 0x80)

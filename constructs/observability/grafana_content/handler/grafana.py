@@ -62,11 +62,13 @@ class Grafana:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
+                    # Some answers have no body, which is no JSON.
                     return json.loads(answer.read() or b"null")
             except urllib.error.HTTPError as error:
                 if error.code == 404 and missing_is_fine:
                     return None
                 if error.code not in _AGAIN or attempt == _ATTEMPTS:
+                    # CloudFormation keeps a reason short, and a proxy may answer with a whole page of HTML.
                     message = error.read().decode(errors="replace")[:500]
                     raise Refused(f"Grafana answers {method} {path} with {error.code}: {message}") from error
                 logger.warning("Grafana answers %s %s with %d, attempt %d", method, path, error.code, attempt)

@@ -53,6 +53,7 @@ def handle(event: dict[str, Any], _: Any) -> Answer:
             _source(api, source)
         for page in _pages(properties):
             _dashboard(api, page, properties)
+        # In another workspace or folder the uids of before belong to what was deleted with it.
         if before.get("WorkspaceId") == workspace and before["Folder"]["uid"] == properties["Folder"]["uid"]:
             for uid in sorted(set(before["Dashboards"]) - set(properties["Dashboards"])):
                 api.delete(f"/dashboards/uid/{uid}")
@@ -64,6 +65,7 @@ handler = answering(handle)
 
 
 def _delete(event: dict[str, Any], properties: dict[str, Any]) -> None:
+    # As the runtime names a creation that failed: of it nothing is there that could be deleted.
     if event["PhysicalResourceId"].endswith("-not-created"):
         return
     try:
@@ -96,6 +98,7 @@ def _signed_in(properties: dict[str, Any]) -> Iterator[Grafana]:
     where = {"workspaceId": properties["WorkspaceId"], "serviceAccountId": _account(properties["WorkspaceId"])}
     _tidy(where)
     # A run that was cut off left its token, and with it the name.
+    # Names of tokens are unique in a workspace.
     name = f"podwright-{uuid.uuid4()}"
     made = aws("grafana").create_workspace_service_account_token(**where, name=name, secondsToLive=_TOKEN_SECONDS)
     token = made["serviceAccountToken"]
@@ -129,6 +132,7 @@ def _folder(api: Grafana, folder: dict[str, str]) -> None:
     if result is None:
         api.post("/folders", folder)
     elif result["title"] != folder["title"]:
+        # Without overwrite Grafana wants the version that it has.
         api.put(f"/folders/{folder['uid']}", {"title": folder["title"], "overwrite": True})
 
 
@@ -153,6 +157,7 @@ def _dashboard(api: Grafana, page: dict[str, Any], properties: dict[str, Any]) -
             "did not make; save it under another name, or delete it"
         )
     message = f"podwright {properties['AssetDigest'][:12]}"
+    # A dashboard that has an id is updated by that id, which is another one in each workspace; the uid alone is ours.
     body = {"dashboard": page | {"id": None}, "folderUid": properties["Folder"]["uid"], "overwrite": True}
     api.post("/dashboards/db", body | {"message": message})
 
@@ -161,6 +166,7 @@ def _let_in(workspace: str, before: dict[str, list[str]], groups: dict[str, list
     """Give groups of IAM Identity Center their roles, and take those that the last deployment gave and this one not."""
     had = {(role, group) for role, ids in before.items() for group in ids}
     has = {(role, group) for role, ids in groups.items() for group in ids}
+    # Those that are in already are added again: somebody may have taken them out by hand.
     changes = [("REVOKE", *item) for item in sorted(had - has)] + [("ADD", *item) for item in sorted(has)]
     if not changes:
         return
@@ -171,6 +177,7 @@ def _let_in(workspace: str, before: dict[str, list[str]], groups: dict[str, list
             for action, role, group in changes
         ],
     )
+    # The call succeeds when single groups were refused; it lists them.
     if errors := answer["errors"]:
         first = errors[0]
         group = first["causedBy"]["users"][0]["id"]

@@ -27,6 +27,7 @@ def handle(event: dict[str, Any], _: Any) -> Answer:
     properties = event["ResourceProperties"]
     name: str = properties["LogGroup"]
     client = boto3.Session().client("logs", config=_RETRIES)
+    # Creating first and asking never: between a question and a creation the service may make the group itself.
     try:
         client.create_log_group(logGroupName=name, kmsKeyId=properties["KmsKeyArn"])
     except client.exceptions.ResourceAlreadyExistsException:

@@ -1,0 +1,75 @@
+"""What command lines have in common: which environment is meant, in which account, and in which project."""
+
+import argparse
+from pathlib import Path
+from typing import NamedTuple
+
+from ..config.errors import CommandError
+from ..config.loading.artifacts import LOCK, newer_writer
+from ..config.loading.load import LoadedEnvironment
+from ..config.loading.project import Project
+from ..config.settings.environment import Environment
+from .aws.account import Account, account_of
+from .output.console import write_note
+
+
+class Target(NamedTuple):
+    """What most commands work on."""
+
+    environment: Environment
+    account: Account
+    """The account that the environment is deployed to."""
+
+
+def add_environment(parser: argparse.ArgumentParser) -> None:
+    """The arguments that say which environment is meant, and where it is."""
+    add_name(parser, required=False)
+    add_sandbox(parser)
+
+
+def add_name(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """The argument that names an environment; `load` chooses one where it may be absent."""
+    parser.add_argument(
+        "environment", nargs=None if required else "?", metavar="ENV", help="name in environments/, or path of a file"
+    )
+
+
+def add_sandbox(parser: argparse.ArgumentParser) -> None:
+    """The option that takes an environment to the sandbox."""
+    parser.add_argument("--sandbox", action="store_true", help="use the sandbox, whatever account the file names")
+
+
+def add_project(parser: argparse.ArgumentParser) -> None:
+    """The option of every command, for a verb of one: it may stand after the verb as well as before it."""
+    # A default here would undo what stands before the verb.
+    parser.add_argument("--project", metavar="DIR", type=Path, default=argparse.SUPPRESS, help="folder of the project")
+
+
+def load(args: argparse.Namespace) -> LoadedEnvironment:
+    """The environment that the arguments mean; without one the project's only environment, or its `sandbox`."""
+    project = Project.at(args.project)
+    if newer := newer_writer(args.project):
+        # A lock that an older podwright writes again loses what only the newer one knows.
+        line = (
+            f"podwright: {LOCK} was written by podwright {newer[0]}, and this is {newer[1]}: upgrade before you deploy"
+        )
+        write_note(line)
+    if args.environment is None:
+        known = project.names
+        if len(known) != 1 and "sandbox" not in known:
+            raise CommandError(
+                "which environment?", f"known: {', '.join(known) or 'none; `podwright init DIR` makes one'}", 2
+            )
+        args.environment = known[0] if len(known) == 1 else "sandbox"
+    return project.load(args.environment)
+
+
+def open_target(args: argparse.Namespace) -> Target:
+    """The environment that the arguments mean, and its account, once the user's credentials have opened it."""
+    environment = load(args).environment
+    return Target(environment, account_for(args, environment))
+
+
+def account_for(args: argparse.Namespace, environment: Environment) -> Account:
+    """The account of an environment, for commands that check more before it is opened."""
+    return account_of(environment, args.project, args.sandbox)
