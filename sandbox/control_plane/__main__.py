@@ -1,17 +1,20 @@
 """The control plane of the sandbox's Kubernetes: `python -m podwright.sandbox.control_plane install|status|remove`.
 
-Use `podwright sandbox kubernetes`.
+Use `podwright sandbox kubernetes`. The verb `wheels` is for a release: it packs what is installed for other machines.
 """
 
 import argparse
 import sys
+from importlib import metadata
+from pathlib import Path
 from typing import Any, Final
 
 from ...config.errors import CommandError
 from ...operations.output.console import write_answer, write_error, write_json, write_line, write_note
 from .cache import Cache, State
 from .install import duration, install
-from .pins import Part, mismatched_charts, pins
+from .pins import GoModule, Part, mismatched_charts, pins
+from .platform_wheels import build_wheels
 
 _INTERRUPTED = 130
 _NOTES: Final = {
@@ -23,8 +26,9 @@ _NOTES: Final = {
 def main() -> int:
     """Do what the verb says. Returns 0; 1 when it fails, or when `status` misses a part; 130 when interrupted."""
     parser = argparse.ArgumentParser(prog="podwright sandbox kubernetes")
-    parser.add_argument("verb", choices=["install", "status", "remove"])
+    parser.add_argument("verb", choices=["install", "status", "remove", "wheels"])
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--to", type=Path, default=Path("dist/control-plane"), help="where `wheels` puts them")
     options = parser.parse_args()
     cache = Cache.of_user()
     try:
@@ -32,6 +36,9 @@ def main() -> int:
             install(pins(), cache)
         elif options.verb == "remove":
             return _remove(cache, options.json)
+        elif options.verb == "wheels":
+            build_wheels(pins(), cache, metadata.version("podwright"), options.to)
+            return 0
         return _status(cache, options.json)
     except CommandError as error:
         write_error(error)
@@ -49,10 +56,10 @@ def _status(cache: Cache, as_json: bool) -> int:
         write_json({"installed": whole, "folder": str(cache.root), "parts": rows})
         return 0 if whole else 1
     for row in rows:
-        figures = f", {row['size'] / 1e6:.0f} MB, built in {duration(row['seconds'])}" if "size" in row else ""
+        made = f", {row['size'] / 1e6:.0f} MB, {row['origin']} in {duration(row['seconds'])}" if "size" in row else ""
         charts = "".join(f"; chart {name} is pinned at {version}" for name, version in row.get("charts", {}).items())
         note = f"; {row['note']}" if "note" in row else ""
-        write_line(f"{row['name']} {row['version']}: {row['state']}{figures}{charts}{note}")
+        write_line(f"{row['name']} {row['version']}: {row['state']}{made}{charts}{note}")
     if whole:
         size, seconds = sum(row["size"] for row in rows), sum(row["seconds"] for row in rows)
         write_line(f"The control plane is installed in {cache.root}: {size / 1e6:.0f} MB, {duration(seconds)}.")
@@ -63,7 +70,9 @@ def _status(cache: Cache, as_json: bool) -> int:
 
 def _row(cache: Cache, part: Part) -> dict[str, Any]:
     record = cache.record(part)
-    figures = {"size": record.size, "seconds": record.seconds} if record else {}
+    made = "built from its Go module" if isinstance(part.source, GoModule) else "fetched from PyPI"
+    origin = f"taken from {record.origin}" if record and record.origin else made
+    figures = {"size": record.size, "seconds": record.seconds, "origin": origin} if record else {}
     note = {"note": _NOTES[part.name]} if part.name in _NOTES else {}
     charts = {"charts": mismatches} if (mismatches := mismatched_charts(part)) else {}
     return {"name": part.name, "version": part.version, "state": cache.state(part)} | figures | charts | note

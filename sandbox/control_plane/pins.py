@@ -116,12 +116,35 @@ def mismatched_charts(part: Part) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
+class PlatformWheel:
+    """A wheel that a release builds for each platform, out of installed parts."""
+
+    name: str
+    summary: str
+    parts: tuple[str, ...]
+    """Their names. One that comes from a wheel of PyPI itself is required, not carried."""
+
+    files: tuple[str, ...] = ()
+    """What it has of its parts' folders, where another wheel has the rest; empty for all."""
+
+    @property
+    def package(self) -> str:
+        """The folder that its files are installed in."""
+        return self.name.replace("-", "_")
+
+    def has(self, file: str) -> bool:
+        """Whether it carries a file of its parts."""
+        return not self.files or file.partition("/")[0] in self.files
+
+
+@dataclass(frozen=True, slots=True)
 class Pins:
     """The Go toolchain for machines without one, and the parts in the order in which they are built."""
 
     go: Wheel
     minimum_go: str
     parts: tuple[Part, ...]
+    wheels: tuple[PlatformWheel, ...] = ()
 
     def part(self, name: str) -> Part:
         """The part of a name."""
@@ -136,7 +159,8 @@ def pins() -> Pins:
     modules = [_module(row) for row in data["module"]]
     parts = [Part("etcd", etcd.version, (etcd.program.rpartition("/")[2],), etcd)]
     parts += [Part(item.name, item.version.removeprefix("v"), item.files, item) for item in modules]
-    return Pins(_wheel(data["go"]), data["go"]["minimum"], tuple(parts))
+    wheels = tuple(PlatformWheel(**_with_tuples(row)) for row in data["wheel"])
+    return Pins(_wheel(data["go"]), data["go"]["minimum"], tuple(parts), wheels)
 
 
 def _wheel(row: dict[str, Any]) -> Wheel:
@@ -144,6 +168,9 @@ def _wheel(row: dict[str, Any]) -> Wheel:
 
 
 def _module(row: dict[str, Any]) -> GoModule:
-    lists = {key: tuple(value) for key, value in row.items() if isinstance(value, list)}
-    values: dict[str, Any] = row | lists | {"edits": tuple(Edit(**edit) for edit in row.get("edits", ()))}
+    values = _with_tuples(row) | {"edits": tuple(Edit(**edit) for edit in row.get("edits", ()))}
     return GoModule(**values)
+
+
+def _with_tuples(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {key: tuple(value) for key, value in row.items() if isinstance(value, list)}
