@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
+from ...config.catalog.eks_versions import eks_versions
 from ...config.errors import CommandError
 from ...operations.output.console import write_answer, write_error, write_json, write_line, write_note
 from .cache import Cache, State
@@ -28,12 +29,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="podwright sandbox kubernetes")
     parser.add_argument("verb", choices=["install", "status", "remove", "wheels"])
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--minor", action="append", default=[], help="for `install`: another one of Kubernetes")
     parser.add_argument("--to", type=Path, default=Path("dist/control-plane"), help="where `wheels` puts them")
     options = parser.parse_args()
     cache = Cache.of_user()
     try:
         if options.verb == "install":
-            install(pins(), cache)
+            install(pins(), cache, _further(options.minor))
         elif options.verb == "remove":
             return _remove(cache, options.json)
         elif options.verb == "wheels":
@@ -50,22 +52,50 @@ def main() -> int:
 
 def _status(cache: Cache, as_json: bool) -> int:
     """Print each part: version, state, size, and how long it took to install."""
-    rows = [_row(cache, part) for part in pins().parts]
-    whole = all(row["state"] == State.INSTALLED for row in rows)
+    minors = [part for part in pins().minors.values() if cache.state(part) is not State.MISSING]
+    rows = [_row(cache, part) for part in (*pins().parts, *minors)]
+    whole = all(cache.state(part) is State.INSTALLED for part in pins().parts)
     if as_json:
-        write_json({"installed": whole, "folder": str(cache.root), "parts": rows})
+        known = {"default": pins().minor, "others": [*pins().minors], "without": _without_pins()}
+        write_json({"installed": whole, "folder": str(cache.root), "parts": rows, "minors": known})
         return 0 if whole else 1
     for row in rows:
-        made = f", {row['size'] / 1e6:.0f} MB, {row['origin']} in {duration(row['seconds'])}" if "size" in row else ""
-        charts = "".join(f"; chart {name} is pinned at {version}" for name, version in row.get("charts", {}).items())
-        note = f"; {row['note']}" if "note" in row else ""
-        write_line(f"{row['name']} {row['version']}: {row['state']}{made}{charts}{note}")
+        write_line(_line(row))
+    write_line(
+        f"Clusters of Kubernetes {', '.join(pins().minors)} run on {pins().minor} unless `install --minor` adds "
+        f"theirs; those of {', '.join(_without_pins())} always do."
+    )
     if whole:
-        size, seconds = sum(row["size"] for row in rows), sum(row["seconds"] for row in rows)
+        size, seconds = sum(row.get("size", 0) for row in rows), sum(row.get("seconds", 0) for row in rows)
         write_line(f"The control plane is installed in {cache.root}: {size / 1e6:.0f} MB, {duration(seconds)}.")
     else:
         write_line("The control plane is not whole; `podwright sandbox kubernetes install` makes what is missing.")
     return 0 if whole else 1
+
+
+def _line(row: dict[str, Any]) -> str:
+    """One part: version, state, size, where it comes from, and what is to be known of it."""
+    made = f", {row['size'] / 1e6:.0f} MB, {row['origin']} in {duration(row['seconds'])}" if "size" in row else ""
+    charts = "".join(f"; chart {name} is pinned at {version}" for name, version in row.get("charts", {}).items())
+    note = f"; {row['note']}" if "note" in row else ""
+    return f"{row['name']} {row['version']}: {row['state']}{made}{charts}{note}"
+
+
+def _further(minors: list[str]) -> list[str]:
+    """The minor versions beside the default one. Raises CommandError where nothing is pinned for one."""
+    known = [pins().minor, *pins().minors]
+    if unknown := [minor for minor in minors if minor not in known]:
+        raise CommandError(
+            f"Kubernetes {', '.join(unknown)} cannot be installed",
+            f"choose from {', '.join(known)}, or leave --minor out",
+            2,
+        )
+    return [minor for minor in minors if minor != pins().minor]
+
+
+def _without_pins() -> list[str]:
+    """The minor versions that environments may have and that nothing is pinned for."""
+    return [version for version in eks_versions() if version not in (*pins().minors, pins().minor)]
 
 
 def _row(cache: Cache, part: Part) -> dict[str, Any]:

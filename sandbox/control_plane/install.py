@@ -25,14 +25,20 @@ _LOG = "build.log"
 _LAST_LINES = 12
 
 
-def install(pins: Pins, cache: Cache) -> None:
+def install(pins: Pins, cache: Cache, minors: Sequence[str] = ()) -> None:
     """Make every part that is not there, with progress on stderr. What was interrupted is resumed.
+
+    Args:
+        pins: What is made.
+        cache: Where.
+        minors: Further minor versions of Kubernetes, each of which is one of the pins.
 
     Raises:
         CommandError: A part cannot be fetched or built. Those before it stay.
     """
     with cache.locked():
-        absent = [part for part in pins.parts if cache.state(part) is not State.INSTALLED]
+        parts = (*pins.parts, *(pins.minors[minor] for minor in minors))
+        absent = [part for part in parts if cache.state(part) is not State.INSTALLED]
         carried = {part.name: item for part in absent if (item := carried_part(part, pins))}
         compiled = [part for part in absent if isinstance(part.source, GoModule) and part.name not in carried]
         if compiled:
@@ -60,8 +66,8 @@ def _make(part: Part, cache: Cache, carried: CarriedPart | None, go: Go | None) 
 def _write(part: Part, cache: Cache, carried: CarriedPart | None, go: Go | None) -> None:
     """Write one part. A half-built one is taken up: Go keeps what it compiled."""
     resumed = cache.state(part) is State.HALF_BUILT
-    begun = "resuming an interrupted installation" if resumed else "installing"
-    write_note(f"{part.name} {part.version}: {begun}" + (f" from {carried.origin}" if carried else ""))
+    doing = "resuming an interrupted installation" if resumed else "installing"
+    write_note(f"{part.name} {part.version}: {doing}" + (f" from {carried.origin}" if carried else ""))
     start = time.monotonic()
     folder = cache.unfinished(part)
     folder.mkdir(exist_ok=True)

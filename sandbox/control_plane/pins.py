@@ -3,12 +3,15 @@
 import hashlib
 import json
 import tomllib
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ...config.catalog.charts import chart_versions
+
+KUBERNETES: Final = "kubernetes"
+"""The part that is of one minor version."""
 
 _FILE = Path(__file__).with_name("pins.toml")
 
@@ -145,6 +148,18 @@ class Pins:
     minimum_go: str
     parts: tuple[Part, ...]
     wheels: tuple[PlatformWheel, ...] = ()
+    minors: dict[str, Part] = field(default_factory=dict)
+    """Kubernetes in the minor versions that can be had beside that of `parts`, by minor."""
+
+    @property
+    def minor(self) -> str:
+        """The minor version of Kubernetes, such as 1.34."""
+        return minor_of(self.part(KUBERNETES).version)
+
+    def of_minor(self, minor: str) -> "Pins":
+        """The same with Kubernetes in another minor version, which is one of `minors`."""
+        parts = tuple(self.minors[minor] if part.name == KUBERNETES else part for part in self.parts)
+        return replace(self, parts=parts)
 
     def part(self, name: str) -> Part:
         """The part of a name."""
@@ -158,9 +173,28 @@ def pins() -> Pins:
     etcd = _wheel(data["etcd"])
     modules = [_module(row) for row in data["module"]]
     parts = [Part("etcd", etcd.version, (etcd.program.rpartition("/")[2],), etcd)]
-    parts += [Part(item.name, item.version.removeprefix("v"), item.files, item) for item in modules]
+    parts += map(_part, modules)
     wheels = tuple(PlatformWheel(**_with_tuples(row)) for row in data["wheel"])
-    return Pins(_wheel(data["go"]), data["go"]["minimum"], tuple(parts), wheels)
+    kubernetes = next(item for item in modules if item.name == KUBERNETES)
+    minors = {minor: _part(_of_minor(kubernetes, row)) for minor, row in data["minors"].items()}
+    return Pins(_wheel(data["go"]), data["go"]["minimum"], tuple(parts), wheels, minors)
+
+
+def minor_of(version: str) -> str:
+    """Such as 1.34 of 1.34.4."""
+    return ".".join(version.removeprefix("v").split(".")[:2])
+
+
+def _part(module: GoModule) -> Part:
+    return Part(module.name, module.version.removeprefix("v"), module.files, module)
+
+
+def _of_minor(kubernetes: GoModule, row: dict[str, Any]) -> GoModule:
+    """Kubernetes in another version, which says so of itself."""
+    major, minor = minor_of(row["version"]).split(".")
+    values = {"gitVersion": row["version"], "gitMajor": major, "gitMinor": minor}
+    variables = {name: values[name.rpartition(".")[2]] for name in kubernetes.variables}
+    return replace(kubernetes, **_with_tuples(row), variables=variables)
 
 
 def _wheel(row: dict[str, Any]) -> Wheel:

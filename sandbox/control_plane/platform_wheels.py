@@ -91,7 +91,7 @@ def _build(wheel: PlatformWheel, parts: Sequence[Part], cache: Cache, go: Go, ve
             for name in files:
                 archive.add(f"{wheel.package}/{part.folder}/{name}", cache.folder(part) / name)
             archive.write(f"{wheel.package}/{part.folder}/{RECIPE}", part.recipe)
-            programs = [cache.folder(part) / name for name in files if name in part.source.programs]
+            programs = [cache.folder(part) / name for name in files if name in _module(part).programs]
             _gather_licences(part, programs, go, licences)
         texts = sorted(str(file.relative_to(licences)) for file in licences.rglob("*") if file.is_file())
         for name in texts:
@@ -100,6 +100,11 @@ def _build(wheel: PlatformWheel, parts: Sequence[Part], cache: Cache, go: Go, ve
         archive.write(f"{info}/WHEEL", _wheel_file(tag))
         archive.write_record(f"{info}/RECORD")
     return target
+
+
+def _module(part: Part) -> GoModule:
+    assert isinstance(part.source, GoModule)
+    return part.source
 
 
 def _require_installed(part: Part, cache: Cache) -> None:
@@ -143,14 +148,13 @@ def _copy(source: Path, target: Path) -> None:
 
 def _listing(part: Part, modules: Iterable[LinkedModule]) -> str:
     """The modules of a part, with what was changed: some licences ask for either."""
-    assert isinstance(part.source, GoModule)
     lines = [
         f"{part.name} {part.version} is built from these Go modules, by go.mod and go.sum beside its programs.",
         "The sources of each are at https://proxy.golang.org/MODULE/@v/VERSION.zip",
         *(f"  {module.path} {module.version} {module.sum}" for module in modules),
     ]
-    for edit in part.source.edits:
-        lines.append(f"Changed by podwright: {edit.file} of {part.source.path}, {edit.old!r} to {edit.new!r}")
+    for edit in _module(part).edits:
+        lines.append(f"Changed by podwright: {edit.file} of {_module(part).path}, {edit.old!r} to {edit.new!r}")
     return "\n".join([*lines, "", ""])
 
 

@@ -60,7 +60,7 @@ def go_toolchain(pins: Pins, cache: Cache) -> Go:
             raise CommandError(
                 f"Go {pins.minimum_go} or newer is not on PATH, and {error}",
                 f"install Go, or let pip reach an index that has Go or podwright's wheels (`pip install {wheels}`); "
-                f"until then the sandbox goes on with its own store, which cannot show {_STORE_LACKS}",
+                f"until then the sandbox continues on its own store, which cannot show {_STORE_LACKS}",
             ) from None
     own = {"GOPATH": str(cache.toolchain / "path"), "GOCACHE": str(cache.toolchain / "build")}
     return Go(str(folder / "bin" / "go"), own)

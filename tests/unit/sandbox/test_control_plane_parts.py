@@ -27,7 +27,7 @@ from podwright.config.settings.cluster import Eks
 from podwright.sandbox.control_plane import install as installation
 from podwright.sandbox.control_plane import toolchain, webhooks
 from podwright.sandbox.control_plane.cache import Cache, State
-from podwright.sandbox.control_plane.control_plane import ControlPlane
+from podwright.sandbox.control_plane.control_plane import ControlPlane, pins_for
 from podwright.sandbox.control_plane.go_modules import EDITED, go_mod, go_sum, linker_flags
 from podwright.sandbox.control_plane.install import install
 from podwright.sandbox.control_plane.kubectl import write_objects
@@ -126,6 +126,31 @@ def test_the_api_server_is_of_the_default_minor() -> None:
     assert isinstance(kubernetes.source, GoModule)
     assert kubernetes.version.startswith(f"{Eks.model_fields['version'].default}.")
     assert kubernetes.source.variables["k8s.io/component-base/version.gitVersion"] == f"v{kubernetes.version}"
+
+
+@pytest.mark.parametrize("minor", sorted(pins().minors))
+def test_a_further_minor_differs_in_kubernetes_alone(minor: str) -> None:
+    chosen = pins().of_minor(minor)
+    assert chosen.minor == minor
+    assert [part for part in chosen.parts if part not in pins().parts] == [pins().minors[minor]]
+    source = pins().minors[minor].source
+    assert isinstance(source, GoModule)
+    assert source.variables["k8s.io/component-base/version.gitMinor"] == minor.removeprefix("1.")
+    assert source.variables["k8s.io/component-base/version.gitVersion"] == source.version
+    assert source.staging == source.version.replace("v1.", "v0.")
+    assert {line.split()[1].removesuffix("/go.mod") for line in source.sums} == {source.version}
+
+
+def test_a_cluster_has_its_minor_where_that_is_installed(cache: Cache) -> None:
+    assert pins_for("1.33", cache) == pins_for("1.99", cache) == pins()
+    part = pins().minors["1.33"]
+    for file in part.files:
+        program = cache.unfinished(part) / file
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.touch()
+    cache.finish(part, 1)
+    assert pins_for("1.33", cache) == pins().of_minor("1.33")
+    assert pins_for("1.35", cache) == pins()
 
 
 def test_a_module_requires_one_version_and_replaces_what_is_a_folder_upstream() -> None:
@@ -466,7 +491,11 @@ def test_status_and_remove_of_the_command(tmp_path: Path) -> None:
     described = json.loads(status.stdout)
     assert not described["installed"]
     assert {row["name"]: row["state"] for row in described["parts"]}["kubernetes"] == "missing"
-    assert "podwright sandbox kubernetes install" in run("status").stdout
+    text = run("status").stdout
+    assert "podwright sandbox kubernetes install" in text
+    assert "Clusters of Kubernetes 1.33, 1.35 run on 1.34 unless" in text
+    unknown = run("install", "--minor", "1.20")
+    assert (unknown.returncode, "Kubernetes 1.20 cannot be installed" in unknown.stderr) == (2, True)
     assert run("remove").returncode == 0
     assert list(tmp_path.iterdir()) == []
 
