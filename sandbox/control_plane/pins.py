@@ -56,6 +56,9 @@ class GoModule:
     staging: str = ""
     """The version of the modules that its go.mod replaces by folders, which a module download leaves out."""
 
+    replaces: bool = False
+    """Whether the modules that its go.mod replaces by others are replaced: Go heeds that in the main module alone."""
+
     variables: dict[str, str] = field(default_factory=dict)
     """Variables of its packages that the linker sets."""
 
@@ -113,7 +116,7 @@ class Part:
 def mismatched_charts(part: Part) -> dict[str, str]:
     """The charts that a part stands for and that environments install at another version, with that version."""
     carried = part.source.charts if isinstance(part.source, GoModule) else ()
-    names = {folder.rpartition("/")[2] for folder in carried}
+    names = {part.name, *(folder.rpartition("/")[2] for folder in carried)}
     pinned = {name: version for name, version in chart_versions().items() if name in names}
     return {name: version for name, version in pinned.items() if version.removeprefix("v") != part.version}
 

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from werkzeug.serving import BaseWSGIServer
 
-from ...config.catalog.charts import HYPERPOD_DEPENDENCIES, KAI, KUEUE
+from ...config.catalog.charts import HYPERPOD_DEPENDENCIES, KAI, KUEUE, YUNIKORN
 from ...config.errors import CommandError
 from ...config.settings.governance.task_governance import ADDON
 from ...config.settings.platform import KUBEFLOW_TRAINER, KUBERAY, TRAINING_OPERATOR
@@ -28,6 +28,7 @@ from .webhook_files import api_server_options
 _OPERATORS: Final[dict[str, tuple[Name, ...]]] = {
     ADDON: ("kueue",),
     KUEUE: ("kueue",),
+    YUNIKORN: ("yunikorn",),
     HYPERPOD_DEPENDENCIES: ("training-operator", "mpi-operator"),
     KUBERAY: ("kuberay",),
     KUBEFLOW_TRAINER: ("jobset", "trainer"),
