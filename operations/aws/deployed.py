@@ -35,6 +35,12 @@ def eks_cluster(account: Account, environment: Environment) -> dict[str, Any]:
     return get(account, "eks", "describe_cluster", name=eks_cluster_name(account, environment))["cluster"]
 
 
+def stand_in_version(cluster: dict[str, Any]) -> str:
+    """The Kubernetes, such as 1.34.4, that the sandbox runs a cluster on where its own minor version is another."""
+    marker, _, version = cluster["platformVersion"].partition(".")
+    return version if marker == "kubernetes" and not version.startswith(f"{cluster['version']}.") else ""
+
+
 def is_store(cluster: dict[str, Any]) -> bool:
     """Whether an EKS cluster is one of the sandbox that stores objects: those share a server, each below a path."""
     return bool(urlsplit(cluster["endpoint"]).path)

@@ -60,6 +60,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kubernetes = verbs.add_parser("kubernetes", help="install, show or remove a real Kubernetes control plane")
     kubernetes.add_argument("action", choices=["install", "status", "remove"])
     kubernetes.add_argument("--json", action="store_true", help="print its parts as JSON")
+    kubernetes.add_argument(
+        "--minor",
+        action="append",
+        default=[],
+        metavar="1.33",
+        help="install: also the programs of another minor version of Kubernetes, for environments that have it",
+    )
     kubernetes.set_defaults(verb=_kubernetes)
     for verb in verbs.choices.values():
         # The same as the whole command has, so that it may stand behind the verb.
@@ -74,7 +81,10 @@ def run(args: argparse.Namespace) -> int:
 def _kubernetes(args: argparse.Namespace) -> int:
     """Run the sandbox's own program, as for its server: nothing of the product imports the sandbox."""
     require_sandbox()
+    if args.minor and args.action != "install":
+        raise CommandError(f"--minor is for `install`, not `{args.action}`", "leave it out", 2)
     command = [sys.executable, "-m", "podwright.sandbox.control_plane", args.action]
+    command += [f"--minor={minor}" for minor in args.minor]
     return subprocess.run([*command, *(["--json"] if args.json else [])]).returncode
 
 

@@ -13,7 +13,7 @@ from ...config.settings.environment import Environment
 from ..aws.account import Account
 from ..aws.clusters import Cluster, Group, newest_events, nodes
 from ..aws.clusters import cluster as find_cluster
-from ..aws.deployed import eks_cluster, is_store
+from ..aws.deployed import eks_cluster, is_store, stand_in_version
 from ..aws.plans import plan
 from ..aws.stacks import stack_resources
 from ..aws.unseen import Unseen, attempt
@@ -34,6 +34,10 @@ _SIMULATED_ORCHESTRATOR: Final = {
     "": "no script and no daemon runs on them.",
 }
 """By what the cluster's Kubernetes is; empty without one."""
+_OTHER_MINOR: Final = (
+    "Its control plane is Kubernetes {}, another minor version than the cluster's. `podwright sandbox kubernetes "
+    "status` says which others can be installed; a cluster takes its own when the sandbox is stopped and started again."
+)
 Report = dict[str, Any]
 
 
@@ -52,14 +56,18 @@ def report(environment: Environment, account: Account, project: Path) -> Report:
         ],
         **_cluster(environment, account),
         "objects": objects,
-        "sandbox_kubernetes": _sandbox_kubernetes(environment, account) if account.endpoint and objects else "",
+        **_sandbox_kubernetes(environment, account, bool(objects)),
         "recorded_only": _recorded_only(account, sum(types.values(), Counter())),
     }
 
 
-def _sandbox_kubernetes(environment: Environment, account: Account) -> str:
-    """What the cluster's Kubernetes is in the sandbox: `real` or `store`."""
-    return "store" if is_store(eks_cluster(account, environment)) else "real"
+def _sandbox_kubernetes(environment: Environment, account: Account, is_there: bool) -> Report:
+    """What Kubernetes is in the sandbox, `real` or `store`, and its version where the cluster's minor is another."""
+    if not account.endpoint or not is_there:
+        return {"sandbox_kubernetes": "", "sandbox_kubernetes_version": ""}
+    cluster = eks_cluster(account, environment)
+    kind, version = "store" if is_store(cluster) else "real", stand_in_version(cluster)
+    return {"sandbox_kubernetes": kind, "sandbox_kubernetes_version": version}
 
 
 def _cluster(environment: Environment, account: Account) -> Report:
@@ -156,6 +164,8 @@ def write_report(result: Report) -> None:
         console.print("There is no HyperPod cluster.")
     if result["sandbox"]:
         console.print(_SIMULATED + _SIMULATED_ORCHESTRATOR[result["sandbox_kubernetes"]])
+        if version := result["sandbox_kubernetes_version"]:
+            console.print(_OTHER_MINOR.format(version))
         if recorded := ", ".join(f"{name} ({count})" for name, count in result["recorded_only"].items()):
             console.print(f"Only recorded, with nothing behind them: {recorded}.")
 

@@ -41,6 +41,8 @@ class Record:
     recipe: str
     seconds: float
     size: int
+    origin: str = ""
+    """The installed wheels that it was taken from; empty where it was fetched or built."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +80,25 @@ class Cache:
     def state(self, part: Part) -> State:
         """How much of the part is here."""
         record = self.record(part)
-        whole = all((self.folder(part) / name).is_file() for name in part.files)
-        if record and whole and record.recipe == part.recipe:
+        if record and record.recipe == part.recipe and self._is_whole(part, record):
             return State.INSTALLED
         if self.unfinished(part).exists():
             return State.HALF_BUILT
         return State.OUTDATED if self.folder(part).exists() else State.MISSING
 
-    def finish(self, part: Part, seconds: float) -> Record:
+    def _is_whole(self, part: Part, record: Record) -> bool:
+        """Whether all files are there, and as long as they were: a machine that lost its power may have cut some."""
+        folder = self.folder(part)
+        size = size_of(folder) - (folder / _RECORD).stat().st_size
+        return size == record.size and all((folder / name).is_file() for name in part.files)
+
+    def finish(self, part: Part, seconds: float, origin: str = "") -> Record:
         """Give a part that was made in its unfinished folder its name."""
         folder = self.unfinished(part)
-        record = Record(part.recipe, round(seconds, 1), size_of(folder))
-        (folder / _RECORD).write_text(json.dumps(asdict(record)), encoding="utf-8")
+        (folder / _RECORD).unlink(missing_ok=True)
+        record = Record(part.recipe, round(seconds, 1), size_of(folder), origin)
+        stated = {key: value for key, value in asdict(record).items() if value != ""}
+        (folder / _RECORD).write_text(json.dumps(stated), encoding="utf-8")
         if self.folder(part).exists():
             shutil.rmtree(self.folder(part))
         folder.rename(self.folder(part))

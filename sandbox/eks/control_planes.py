@@ -9,14 +9,13 @@ from typing import Final, Protocol
 
 from werkzeug.serving import BaseWSGIServer
 
-from ...config.catalog.charts import HYPERPOD_DEPENDENCIES, KAI, KUEUE
+from ...config.catalog.charts import HYPERPOD_DEPENDENCIES, KAI, KUEUE, YUNIKORN
 from ...config.errors import CommandError
 from ...config.settings.governance.task_governance import ADDON
 from ...config.settings.platform import KUBEFLOW_TRAINER, KUBERAY, TRAINING_OPERATOR
 from ..control_plane.cache import Cache
-from ..control_plane.control_plane import ControlPlane
+from ..control_plane.control_plane import ControlPlane, pins_for
 from ..control_plane.operators import Name
-from ..control_plane.pins import pins
 from ..hyperpod.kubelet_api import KubeletApi
 from ..hyperpod.kubelets import Kubelets, NodeService
 from ..hyperpod.pod_ends import DrillService, PodEnds
@@ -29,6 +28,7 @@ from .webhook_files import api_server_options
 _OPERATORS: Final[dict[str, tuple[Name, ...]]] = {
     ADDON: ("kueue",),
     KUEUE: ("kueue",),
+    YUNIKORN: ("yunikorn",),
     HYPERPOD_DEPENDENCIES: ("training-operator", "mpi-operator"),
     KUBERAY: ("kuberay",),
     KUBEFLOW_TRAINER: ("jobset", "trainer"),
@@ -90,15 +90,21 @@ class ControlPlanes:
     planes: dict[tuple[str, str], ControlPlane] = field(default_factory=dict)
     _followers: dict[tuple[str, str], "_Followers"] = field(default_factory=dict)
 
-    def start(self, region: str, cluster: str) -> ControlPlane:
+    def start(self, region: str, cluster: str, version: str) -> ControlPlane:
         """Start the control plane of a cluster, a new one or with what it held.
+
+        Args:
+            region: The cluster's.
+            cluster: Its name.
+            version: Its minor version of Kubernetes; the default one runs where that is not installed.
 
         Raises:
             CommandError: It is not installed, or does not get ready.
         """
         folder = self._folder(region, cluster)
         folder.mkdir(parents=True, exist_ok=True)
-        plane = ControlPlane(folder, pins(), Cache.of_user(), self.time_scale)
+        cache = Cache.of_user()
+        plane = ControlPlane(folder, pins_for(version, cache), cache, self.time_scale)
         # A sandbox that was killed could not stop them.
         plane.stop()
         webhooks = self.webhooks

@@ -145,7 +145,7 @@ class Eks:
         """Start the control plane of a cluster that has a real one; the cluster is ACTIVE when it answers."""
         description = self.cluster(region, name).description
         try:
-            plane = self.control_planes.start(region, name)
+            plane = self.control_planes.start(region, name, description["version"])
         except (CommandError, OSError) as error:
             logging.exception("the control plane of %s did not start", name)
             issue = {"code": "InternalFailure", "message": f"{error} (sandbox)", "resourceIds": [name]}
@@ -154,6 +154,8 @@ class Eks:
         self.kubernetes.connect(region, name, plane.kubeconfig, plane.kinds)
         authority = base64.b64encode(plane.authority).decode()
         description |= {"endpoint": plane.endpoint, "certificateAuthority": {"data": authority}, "status": "ACTIVE"}
+        # What really answers, which may be of another minor version than the cluster.
+        description["platformVersion"] = f"kubernetes.{plane.version}"
 
     def resume(self) -> None:
         """Start the control planes that ran when the sandbox was stopped, beside each other, and wait for them."""

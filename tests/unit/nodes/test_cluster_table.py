@@ -218,17 +218,31 @@ def test_the_sandbox_says_what_is_simulated(tmp_path: Path, capsys: pytest.Captu
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "shown"),
+    ("endpoint", "version", "shown", "differs"),
     [
-        ("https://127.0.0.1:41234", "Kubernetes is upstream's control plane"),
-        ("https://localhost:4600/podwright/kubernetes/us-west-2/eks", "`podwright sandbox kubernetes install` gets"),
+        ("https://127.0.0.1:41234", "kubernetes.1.34.4", "Kubernetes is upstream's control plane", False),
+        ("https://127.0.0.1:41234", "kubernetes.1.33.4", "Its control plane is Kubernetes 1.33.4, another minor", True),
+        (
+            "https://localhost:4600/podwright/kubernetes/us-west-2/eks",
+            "eks.1",
+            "`podwright sandbox kubernetes install` gets",
+            False,
+        ),
     ],
 )
 def test_the_sandbox_says_what_kubernetes_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], endpoint: str, shown: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    endpoint: str,
+    version: str,
+    shown: str,
+    differs: bool,
 ) -> None:
+    cluster = {"endpoint": endpoint, "version": "1.34", "platformVersion": version}
     monkeypatch.setattr(cluster_table, "applied_objects", lambda *_: [{"namespace": "", "kind": "Node", "name": "a"}])
-    monkeypatch.setattr(cluster_table, "eks_cluster", lambda *_: {"endpoint": endpoint})
+    monkeypatch.setattr(cluster_table, "eks_cluster", lambda *_: cluster)
     with serving(lambda _: Reply(body=b"[]")) as sandbox:
         text = " ".join(" ".join(line) for line in printed(found(tmp_path, nodes(1), sandbox.url), capsys))
     assert shown in text
+    assert ("another minor version" in text) == differs

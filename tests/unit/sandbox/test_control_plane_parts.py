@@ -27,7 +27,7 @@ from podwright.config.settings.cluster import Eks
 from podwright.sandbox.control_plane import install as installation
 from podwright.sandbox.control_plane import toolchain, webhooks
 from podwright.sandbox.control_plane.cache import Cache, State
-from podwright.sandbox.control_plane.control_plane import ControlPlane
+from podwright.sandbox.control_plane.control_plane import ControlPlane, pins_for
 from podwright.sandbox.control_plane.go_modules import EDITED, go_mod, go_sum, linker_flags
 from podwright.sandbox.control_plane.install import install
 from podwright.sandbox.control_plane.kubectl import write_objects
@@ -128,6 +128,31 @@ def test_the_api_server_is_of_the_default_minor() -> None:
     assert kubernetes.source.variables["k8s.io/component-base/version.gitVersion"] == f"v{kubernetes.version}"
 
 
+@pytest.mark.parametrize("minor", sorted(pins().minors))
+def test_a_further_minor_differs_in_kubernetes_alone(minor: str) -> None:
+    chosen = pins().of_minor(minor)
+    assert chosen.minor == minor
+    assert [part for part in chosen.parts if part not in pins().parts] == [pins().minors[minor]]
+    source = pins().minors[minor].source
+    assert isinstance(source, GoModule)
+    assert source.variables["k8s.io/component-base/version.gitMinor"] == minor.removeprefix("1.")
+    assert source.variables["k8s.io/component-base/version.gitVersion"] == source.version
+    assert source.staging == source.version.replace("v1.", "v0.")
+    assert {line.split()[1].removesuffix("/go.mod") for line in source.sums} == {source.version}
+
+
+def test_a_cluster_has_its_minor_where_that_is_installed(cache: Cache) -> None:
+    assert pins_for("1.33", cache) == pins_for("1.99", cache) == pins()
+    part = pins().minors["1.33"]
+    for file in part.files:
+        program = cache.unfinished(part) / file
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.touch()
+    cache.finish(part, 1)
+    assert pins_for("1.33", cache) == pins().of_minor("1.33")
+    assert pins_for("1.35", cache) == pins()
+
+
 def test_a_module_requires_one_version_and_replaces_what_is_a_folder_upstream() -> None:
     module = dataclasses.replace(MODULE, staging="v0.34.4")
     assert go_mod(module, PUBLISHED).splitlines() == [
@@ -218,7 +243,9 @@ def test_operators_listen_on_loopback_at_ports_of_their_own(name: Name, tmp_path
     """That none of them listens elsewhere is seen where they run (tests/kubernetes/test_control_plane.py)."""
     item = operator(name, Ports.free())
     arguments = item.arguments(tmp_path, tmp_path / "kubeconfig", "{}")
-    assert {str(tmp_path / "kubeconfig")} == {text.partition("=")[2] for text in arguments if "kube" in text.lower()}
+    # YuniKorn has no flags.
+    kubeconfigs = set() if name == "yunikorn" else {str(tmp_path / "kubeconfig")}
+    assert kubeconfigs == {text.partition("=")[2] for text in arguments if "kube" in text.lower()}
     file = tmp_path / CONFIGURATION
     if item.settings:
         settings = json.loads(file.read_text())
@@ -317,6 +344,12 @@ def test_edits_change_a_text_that_is_there_once(go: Callable[[], list[str]], tmp
         )
 
 
+def test_a_module_keeps_the_modules_that_it_replaces_where_its_pin_says_so() -> None:
+    replacing = "replace example.com/a => example.com/fork v1.0.0"
+    assert replacing in go_mod(dataclasses.replace(MODULE, replaces=True), PUBLISHED).splitlines()
+    assert replacing not in go_mod(MODULE, PUBLISHED)
+
+
 def test_the_linker_sets_variables() -> None:
     assert linker_flags(dataclasses.replace(MODULE, variables={"a/b.c": "v1"})) == "-s -w -X a/b.c=v1"
 
@@ -360,6 +393,15 @@ def test_a_part_that_lost_a_file_or_changed_its_recipe_is_made_again(
     assert cache.state(TOOL) is State.OUTDATED
     install(PINS, cache)
     assert cache.state(TOOL) is State.INSTALLED
+
+
+def test_a_part_whose_file_was_cut_short_is_made_again(cache: Cache, go: Callable[[], list[str]], etcd: None) -> None:
+    install(PINS, cache)
+    whole = (cache.folder(TOOL) / "tool").read_text()
+    (cache.folder(TOOL) / "tool").write_text(whole[:-2])
+    assert cache.state(TOOL) is State.OUTDATED
+    install(PINS, cache)
+    assert (cache.folder(TOOL) / "tool").read_text() == whole
 
 
 def test_a_full_disk_is_said_before_the_build(
@@ -466,7 +508,11 @@ def test_status_and_remove_of_the_command(tmp_path: Path) -> None:
     described = json.loads(status.stdout)
     assert not described["installed"]
     assert {row["name"]: row["state"] for row in described["parts"]}["kubernetes"] == "missing"
-    assert "podwright sandbox kubernetes install" in run("status").stdout
+    text = run("status").stdout
+    assert "podwright sandbox kubernetes install" in text
+    assert "Clusters of Kubernetes 1.33, 1.35 run on 1.34 unless" in text
+    unknown = run("install", "--minor", "1.20")
+    assert (unknown.returncode, "Kubernetes 1.20 cannot be installed" in unknown.stderr) == (2, True)
     assert run("remove").returncode == 0
     assert list(tmp_path.iterdir()) == []
 

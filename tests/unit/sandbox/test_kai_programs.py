@@ -12,7 +12,7 @@ from podwright.sandbox.control_plane.pins import mismatched_charts, pins
 from podwright.sandbox.control_plane.processes import Ports
 
 PORTS = Ports(*range(1000, 1000 + len(Ports.__dataclass_fields__)))
-MISMATCHES = {"kai-scheduler": {"kai-scheduler": "v0.17.0"}}
+MISMATCHES = {"kai-scheduler": {"kai-scheduler": "v0.17.0"}, "yunikorn": {"yunikorn": "1.9.0"}}
 """Modules that the proxy has at another version than the chart's, by part."""
 
 
