@@ -30,6 +30,8 @@ def run(context: Context) -> Result:
     """Let the job complete, and then the elastic one change its size."""
     if context.environment.cluster.orchestrator == "slurm":
         return canary(context)
+    if skipped := context.without_scheduler:
+        return skipped
     settings, environment = context.settings.canary, context.environment
     job: Any = environment.jobs[settings.job] if settings.job else own_job(context)
     context.asked |= {

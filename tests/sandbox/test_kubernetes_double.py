@@ -247,7 +247,7 @@ def test_a_job_is_submitted_by_the_real_kubectl(
     client(cluster, tmp_path, "kubectl", "version")  # writes the kubeconfig
     monkeypatch.setenv("NO_PROXY", "localhost")
     monkeypatch.setattr(submit, "account_of", lambda *_: SimpleNamespace(endpoint=cluster.description["endpoint"]))
-    monkeypatch.setattr(submit, "way", lambda *_: Kubectl(tmp_path / "config", validates=False))
+    monkeypatch.setattr(submit, "way", lambda *_: Kubectl(tmp_path / "config", is_real=False))
     words = {"environment": "test", "job": "llama", "manager": None, "dry_run": False, "sandbox": True}
     arguments = Namespace(project=tmp_path, **words)
     kind = custom_kinds.definition("sagemaker.amazonaws.com", "HyperPodPyTorchJob")

@@ -17,6 +17,7 @@ from podwright.config.loading.source import parse_source
 from podwright.config.settings.environment import Environment
 from podwright.config.settings.gates import GateName
 from podwright.operations.aws.account import Account
+from podwright.operations.aws.deployed import is_store
 from podwright.operations.gates.gate import Context
 from podwright.operations.gates.jobs import resource
 from podwright.operations.kubernetes.kubectl import Kubectl, Refused
@@ -87,10 +88,11 @@ _POSITIONS = {
 
 
 class Direct(Kubectl):
-    """kubectl without its process: the same requests to the double's API."""
+    """kubectl without its process: the same requests to the API."""
 
     def __init__(self, description: dict[str, Any]) -> None:
         object.__setattr__(self, "kubeconfig", Path())
+        object.__setattr__(self, "is_real", not is_store(description))
         self.endpoint = description["endpoint"]
         authority = b64decode(description["certificateAuthority"]["data"]).decode()
         self.tls = ssl.create_default_context(cadata=authority)
@@ -128,8 +130,9 @@ class Direct(Kubectl):
         assert arguments[0] == "delete", arguments
         for item in json.loads(specified)["items"]:
             # It ignores what is not there, as the gates ask it to.
+            path = f"{_path(resource(item), item['metadata']['namespace'])}/{item['metadata']['name']}"
             with suppress(Refused):
-                self.ask("DELETE", f"{_path(resource(item), item['metadata']['namespace'])}/{item['metadata']['name']}")
+                self.ask("DELETE", f"{path}?propagationPolicy=Background")
         return ""
 
 

@@ -69,7 +69,7 @@ def project(
     )
     for module in (eks, nodes, plan, scripts):
         monkeypatch.setattr(module, "account_of", lambda *_: account)
-        monkeypatch.setattr(module, "way", lambda *_: Kubectl(file, validates=False))
+        monkeypatch.setattr(module, "way", lambda *_: Kubectl(file, is_real=False))
     for module in (eks, plan):
         monkeypatch.setattr(module, "eks_cluster_name", lambda *_: NAME)
     return tmp_path
