@@ -57,7 +57,7 @@ def faults(account: Caller) -> Iterator[Callable[..., None]]:
 
 
 def left(run: Any) -> list[str]:
-    """Jobs that are still there, and pods that have not ended: a finished pod goes a moment after its job."""
+    """Jobs that are still there. Their pods go a moment later."""
     actual = [*run.kubectl.items("Job.v1.batch"), *run.kubectl.items("MPIJob.v2beta1.kubeflow.org")]
     actual += run.kubectl.items("HyperPodPyTorchJob.v1.sagemaker.amazonaws.com")
     return [item["metadata"]["name"] for item in actual]
@@ -119,7 +119,9 @@ def test_an_elastic_job_grows_and_shrinks(gate: Any) -> None:
 
 
 def test_an_elastic_job_does_not_grow_over_what_others_hold(gate: Any) -> None:
-    other = made(gate("canary"), "holds", _holding(gate("canary")))
+    run = gate("canary")
+    whole_node = {"nodes": 1, "accelerators": 8, "priority": "inference"}
+    other = made(run, "holds", canary.own_job(run).model_copy(update=whole_node))
     other.kubectl.apply(other.manifests)
     try:
         until(lambda: [pod["status"]["phase"] for pod in other.pods()] == ["Running"])
@@ -128,11 +130,6 @@ def test_an_elastic_job_does_not_grow_over_what_others_hold(gate: Any) -> None:
         other.delete()
     assert "grows to 1 pods" in result.reason
     assert "something else holds what it would grow over" in result.next_step
-
-
-def _holding(run: Any) -> Any:
-    """Work that takes a whole node and does not end."""
-    return canary.own_job(run).model_copy(update={"nodes": 1, "accelerators": 8})
 
 
 def test_an_elastic_job_that_nobody_is_above_does_not_shrink(gate: Any) -> None:
