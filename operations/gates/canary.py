@@ -53,7 +53,7 @@ def run(context: Context) -> Result:
 
 
 def own_job(context: Context) -> BatchJob:
-    """Podwright's own canary: a pod a node, each with one accelerator that it counts."""
+    """Podwright's own canary: pods with one accelerator each, which they count. The scheduler may put them together."""
     environment, settings = context.environment, context.settings.canary
     name = settings.group or group_for(environment, context.types)
     group = environment.instance_groups[name]

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
+from botocore.config import Config
 
-from gate_account import FILE, loaded, on
-from gated_cluster import NAME, Caller, breaking, gated_cluster, patch
+from gate_account import FILE, NAME, Caller, breaking, gated_cluster, loaded, on, patch
 from governed_cluster import until
 from needs import require
 from podwright.operations.aws import sandbox_server as server
-from podwright.operations.aws.account import Account
 from podwright.operations.cli import main
 from podwright.operations.gates import canary, command, nccl, quotas
 from podwright.operations.gates.jobs import made
@@ -33,11 +33,17 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
     root = tmp_path_factory.mktemp("gates")
     running = server.start(root, port=0, time_scale=0.1, kubernetes="real")
     try:
-        variables = running.environment(REGION)
-        gated_cluster(Account("123456789012", REGION, running.endpoint, variables).client)
-        yield Caller("123456789012", REGION, running.endpoint, variables)
+        gated_cluster(_client_of(running.endpoint))
+        yield Caller("123456789012", REGION, running.endpoint, running.environment(REGION))
     finally:
         server.stop(root)
+
+
+def _client_of(endpoint: str) -> Callable[[str], Any]:
+    """boto3 clients that wait for a slow machine: an add-on is there when its programs are."""
+    session, once = boto3.Session("sandbox", "sandbox", region_name=REGION), {"total_max_attempts": 1}
+    settings = Config(read_timeout=300, retries=once)
+    return lambda service: session.client(service, endpoint_url=endpoint, config=settings)
 
 
 @pytest.fixture

@@ -3,10 +3,12 @@
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from kubernetes.client.exceptions import ApiException
+from kubernetes.utils.quantity import parse_quantity
 
 from api_server import ApiServer, Object, started
 from kueue_settings import MANAGER, SETTINGS, queue_objects
@@ -129,6 +131,16 @@ def deployed(kueue: ApiServer, objects: list[Object]) -> Iterator[None]:
             kueue.delete(each)
 
 
+def amounts(queue: Object) -> dict[tuple[str, str], Decimal]:
+    """The quotas of a queue by flavor and resource; the server writes a quantity in its own way."""
+    return {
+        (flavor["name"], resource["name"]): parse_quantity(resource["nominalQuota"])
+        for group in queue["spec"]["resourceGroups"]
+        for flavor in group["flavors"]
+        for resource in flavor["resources"]
+    }
+
+
 @pytest.mark.parametrize(
     "edit",
     [
@@ -149,7 +161,7 @@ def test_edits_that_a_running_cluster_takes(kueue: ApiServer, edit: Object) -> N
         queues = [each for each in after if each["kind"] == "ClusterQueue"]
         assert queues
         for queue in queues:
-            assert kueue.read(queue)["spec"]["resourceGroups"] == queue["spec"]["resourceGroups"]
+            assert amounts(kueue.read(queue)) == amounts(queue)
 
 
 @pytest.mark.parametrize(

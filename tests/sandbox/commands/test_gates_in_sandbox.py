@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from gate_account import FILE, loaded, on
-from gated_cluster import BUCKET, NAME, Caller, breaking, gated_cluster, patch
+from gate_account import BUCKET, FILE, NAME, Caller, breaking, gated_cluster, loaded, on, patch
 from governed_cluster import GovernedCluster
 from podwright.config.errors import CommandError
 from podwright.operations.aws.account import Account
