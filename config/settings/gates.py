@@ -67,7 +67,8 @@ class CanaryGate(Settings):
     priority: PriorityName | None = None
     """Priority of podwright's own. Default: the engine's lowest."""
     nodes: int = Field(default=2, ge=1, le=6758)
-    """Pods or tasks of podwright's own, one a node; as many as the group has where those are fewer."""
+    """Pods of podwright's own, which may share a node, or tasks of Slurm on a node each; as many as the group has nodes
+    where those are fewer."""
     elastic: JobName | None = None
     """A key of `jobs` with `elastic:` that has to grow to its most and shrink to its fewest replicas once; it is ended
     after that. It should train for longer than that takes. None is tried when absent."""

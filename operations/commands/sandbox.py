@@ -27,7 +27,8 @@ _VERBS = {
 _CLUSTERS = {
     "": "What new EKS clusters have is not on record.",
     "real": "New EKS clusters have a real Kubernetes control plane.",
-    "store": "New EKS clusters store objects, without controllers (see `podwright sandbox start --help`).",
+    "store": "New EKS clusters are stores: they keep jobs and queues, and nothing schedules, admits or preempts. "
+    "`podwright sandbox kubernetes install` builds a real control plane.",
 }
 _AT_REST = {
     "status": "The sandbox does not run.",

@@ -21,7 +21,7 @@ from ..arguments import account_for, add_name, add_sandbox, load
 from ..aws.account import Account
 from ..aws.runner import run_in_vpc
 from ..kubernetes.job_manifests import Manifest, job_manifests, rejection
-from ..kubernetes.kubectl import Refused, way
+from ..kubernetes.kubectl import NO_SCHEDULER, REAL_KUBERNETES, Refused, way
 from ..output.console import write_findings, write_line
 
 # CodeBuild takes 5,500 characters of environment variables altogether.
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     kubectl = way(args.project, target, account)
     if kubectl is None:
         return _in_vpc(loaded, target, account, args.job, manifests, ["apply", "--filename=-", *options])
-    if args.dry_run and not kubectl.validates:
+    if args.dry_run and not kubectl.is_real:
         hint = f"`podwright render jobs {environment.name} {args.job}` shows the job"
         raise CommandError("a store of the sandbox has no dry run", hint, 2)
     try:
@@ -64,7 +64,10 @@ def run(args: argparse.Namespace) -> int:
     except Refused as refused:
         raise _refused(loaded, args.job, str(refused)) from None
     write_line(message)
-    _what_next(manifests[-1], args.dry_run)
+    if kubectl.is_real:
+        _what_next(manifests[-1], args.dry_run)
+    else:
+        write_line(f"It stays as it is: {NO_SCHEDULER}. {REAL_KUBERNETES}.")
     return 0
 
 

@@ -31,6 +31,8 @@ def run(context: Context) -> Result:
     """Let the job complete, and then the elastic one change its size."""
     if context.environment.cluster.orchestrator == "slurm":
         return canary(context)
+    if skipped := context.without_scheduler:
+        return skipped
     settings, environment = context.settings.canary, context.environment
     job: Any = environment.jobs[settings.job] if settings.job else own_job(context)
     # The evidence says what was asked for, so that a later reader needs no file of that day.
@@ -53,7 +55,7 @@ def run(context: Context) -> Result:
 
 
 def own_job(context: Context) -> BatchJob:
-    """Podwright's own canary: a pod a node, each with one accelerator that it counts."""
+    """Podwright's own canary: pods with one accelerator each, which they count. The scheduler may put them together."""
     environment, settings = context.environment, context.settings.canary
     name = settings.group or group_for(environment, context.types)
     group = environment.instance_groups[name]

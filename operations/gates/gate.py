@@ -15,7 +15,7 @@ from ...config.settings.gates import Gates
 from ...planning.delivery.gate_evidence import Check
 from ...planning.delivery.gate_table import Gate, settings_of
 from ..aws.account import Account
-from ..kubernetes.kubectl import Kubectl, Refused
+from ..kubernetes.kubectl import NO_SCHEDULER, REAL_KUBERNETES, Kubectl, Refused
 from .in_vpc import POLL_SECONDS, InVpc, kubectl_of
 
 _POLL: Final = 15.0
@@ -105,6 +105,14 @@ class Context:
             self.say("the Kubernetes API is private: kubectl runs inside the VPC, about a minute a call")
             self.poll = max(self.poll, POLL_SECONDS)
         return kubectl
+
+    @property
+    def without_scheduler(self) -> Result | None:
+        """How a gate ends that needs a scheduler or its queues where the sandbox's Kubernetes has none; else None."""
+        slurm = self.environment.cluster.orchestrator == "slurm"
+        if slurm or self.account.endpoint is None or self.kubectl.is_real:
+            return None
+        return Result(True, f"nothing is proved: {NO_SCHEDULER}. {REAL_KUBERNETES}", skipped=True)
 
     def wait(self, observation: Callable[[], Observation]) -> Result:
         """Look until everything is as it should be, waiting is of no use, or the time is over.

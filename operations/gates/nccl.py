@@ -22,6 +22,8 @@ def run(context: Context) -> Result:
     """Measure every group with every number of nodes, one after the other."""
     environment, settings = context.environment, context.settings.nccl
     context.asked["thresholds_version"] = thresholds_version()
+    if skipped := context.without_scheduler:
+        return skipped
     whole = Observation()
     for name in nccl_groups(environment, context.types):
         group = environment.instance_groups[name]

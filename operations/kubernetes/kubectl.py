@@ -4,7 +4,7 @@ import json
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ...config.errors import CommandError, PodwrightError
@@ -13,6 +13,9 @@ from ..aws.account import Account
 from ..aws.deployed import eks_cluster, is_store
 from ..programs.helm import tool
 from .connect import reachable, write_kubeconfig
+
+NO_SCHEDULER: Final = "this sandbox's Kubernetes is a store, without a scheduler"
+REAL_KUBERNETES: Final = "`podwright sandbox kubernetes install` builds a real one, which new clusters then have"
 
 
 class Refused(PodwrightError):
@@ -24,8 +27,8 @@ class Kubectl:
     """kubectl with a kubeconfig that leads to one cluster."""
 
     kubeconfig: Path
-    validates: bool
-    """Whether the API publishes what kubectl checks fields with, and tries out; a store of the sandbox does neither."""
+    is_real: bool
+    """Whether a Kubernetes answers. A store of the sandbox has no fields to check, tries nothing out, runs nothing."""
 
     def run(self, *arguments: str, specified: str = "") -> str:
         """What kubectl prints. Raises Refused with its complaint."""
@@ -50,7 +53,7 @@ class Kubectl:
 
     def apply(self, manifests: list[dict[str, Any]], *arguments: str) -> str:
         """Apply manifests in their order."""
-        checked = () if self.validates else ("--validate=false",)
+        checked = () if self.is_real else ("--validate=false",)
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
         return self.run("apply", "--filename=-", *arguments, *checked, specified=text)
 
@@ -63,14 +66,14 @@ def way(project: Path, environment: Environment, account: Account) -> Kubectl | 
     if environment.cluster.orchestrator != "eks":
         return None
     cluster = eks_cluster(account, environment)
-    endpoint, validates = urlsplit(cluster["endpoint"]), not is_store(cluster)
+    endpoint, is_real = urlsplit(cluster["endpoint"]), not is_store(cluster)
     if reachable(endpoint.hostname or "", endpoint.port or 443):
-        return Kubectl(write_kubeconfig(project, environment, account, cluster, cluster["endpoint"]), validates)
+        return Kubectl(write_kubeconfig(project, environment, account, cluster, cluster["endpoint"]), is_real)
     written = project / ".podwright" / "kubeconfig" / environment.name
     if written.is_file():
         server = urlsplit(json.loads(written.read_text(encoding="utf-8"))["clusters"][0]["cluster"]["server"])
         if server.hostname == "127.0.0.1" and reachable("127.0.0.1", server.port or 443):
-            return Kubectl(written, validates)
+            return Kubectl(written, is_real)
     return None
 
 

@@ -18,7 +18,7 @@ from ...planning.quota.links import Link, links, shared_work, worker_of
 from ..arguments import account_for, add_environment, load
 from ..aws.deployed import eks_cluster
 from ..cdk.progress import Progress
-from ..kubernetes.kubectl import Kubectl, required_way
+from ..kubernetes.kubectl import NO_SCHEDULER, REAL_KUBERNETES, Kubectl, required_way
 from ..output.columns import columns
 from ..output.console import write_answer
 from .credentials import remove_secret, state, worker_token, write_secret
@@ -58,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
     progress = Progress()
     here = _side(manager, args)
     kubectl = required_way(args.project, manager, here.account)
+    if not (kubectl.is_real or args.disconnect):
+        raise CommandError(f"no Kueue would hand out work: {NO_SCHEDULER}", REAL_KUBERNETES)
     rows = list[Row]()
     for link, environment in chosen:
         worker = _side(environment, args)

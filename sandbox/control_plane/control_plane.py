@@ -3,7 +3,6 @@
 import json
 import threading
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +12,7 @@ from .cache import Cache, State
 from .components import Components
 from .kai_programs import KaiPrograms
 from .kubectl import apply, delete, read_objects, wait_served
-from .operators import NAMES, OWN, Name, Operator, is_settings, operator, release
+from .operators import OWN, Name, Operator, is_settings, operator, release
 from .pins import KUBERNETES, Pins, pins
 from .processes import Ports, Processes, Running
 from .ray_dashboard import RayDashboard
@@ -150,14 +149,6 @@ class ControlPlane:
         # kubectl refuses to apply nothing, which one without a service has.
         if moved := [entry for entry in objects if entry["kind"] in served or _is_converted(entry)]:
             apply(self.kubeconfig, moved)
-
-    @cached_property
-    def kinds(self) -> frozenset[str]:
-        """The names of the definitions of custom kinds that its operators bring."""
-        releases = (read_objects(self._parts[name] / "release.yaml") for name in NAMES)
-        return frozenset(
-            item["metadata"]["name"] for objects in releases for item in objects if item["kind"] == _DEFINITION
-        )
 
     @property
     def operators(self) -> list[Name]:

@@ -151,7 +151,7 @@ class Eks:
             issue = {"code": "InternalFailure", "message": f"{error} (sandbox)", "resourceIds": [name]}
             description |= {"status": "FAILED", "health": {"issues": [issue]}}
             return
-        self.kubernetes.connect(region, name, plane.kubeconfig, plane.kinds)
+        self.kubernetes.connect(region, name, plane.kubeconfig)
         authority = base64.b64encode(plane.authority).decode()
         description |= {"endpoint": plane.endpoint, "certificateAuthority": {"data": authority}, "status": "ACTIVE"}
         # What really answers, which may be of another minor version than the cluster.

@@ -17,6 +17,14 @@ from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
 from .repair import DRILL_LABEL
 
+FAULTS: Final = {
+    "fails": "its pods end with exit code 1",
+    "image": "its image cannot be pulled",
+    "hangs": "it never ends",
+    "slow": "NCCL talks TCP",
+    "wrong": "NCCL's results are wrong",
+}
+"""What can be wrong with a job, by name (`/podwright/faults`)."""
 RUNS_FOR: Final = "podwright/runs-for"
 EXIT_CODE: Final = "podwright/exit-code"
 IMAGE_MISSING: Final = "podwright/image-missing"

@@ -23,7 +23,7 @@ from ...operations.programs.helm import helm
 from ..protocol.json_objects import JsonObject
 from . import chart_renderer
 from .cluster_objects import ApiError, Release, unknown_kind
-from .custom_kinds import installed_by
+from .custom_kinds import own_of
 
 _LOG = logging.getLogger(__name__)
 # Owns the fields that the sandbox applies. Who does not change it can take a field out again by leaving it out.
@@ -107,8 +107,6 @@ class ApiObjects:
     """The objects of the API server that an administrator's kubeconfig leads to. Connections are kept elsewhere."""
 
     kubeconfig: Path
-    carried: frozenset[str] = frozenset()
-    """Definitions of kinds that the control plane carries: their operators bring them, so ours are not served."""
 
     @property
     def _api(self) -> Connection:
@@ -202,10 +200,9 @@ class ApiObjects:
         _wait(is_gone, f"{reference[1]} {reference[2]} is still being deleted")
 
     def install(self, owner: str) -> None:
-        """Serve the custom kinds that a chart or an add-on of this name brings; those that are there stay."""
-        for definition in installed_by(owner):
-            name = definition["metadata"]["name"]
-            if name not in self.carried and self.find(*_DEFINITION, name) is None:
+        """Serve the kinds of a chart or an add-on that nobody but us defines; those that are there stay."""
+        for definition in own_of(owner):
+            if self.find(*_DEFINITION, definition["metadata"]["name"]) is None:
                 self.apply(definition)
 
     def upgrade(self, release: Release) -> None:

@@ -17,16 +17,15 @@ class Kubernetes:
         """Make the store of a new cluster."""
         self.clusters[region, cluster] = KubernetesStore(version)
 
-    def connect(self, region: str, cluster: str, kubeconfig: Path, carried: frozenset[str]) -> None:
+    def connect(self, region: str, cluster: str, kubeconfig: Path) -> None:
         """From now on a real API server has a cluster's objects; the store goes.
 
         Args:
             region: The cluster's.
             cluster: Its name.
             kubeconfig: Of an administrator.
-            carried: The definitions of custom kinds that come with operators of its own.
         """
-        self.clusters[region, cluster] = ApiObjects(kubeconfig, carried)
+        self.clusters[region, cluster] = ApiObjects(kubeconfig)
 
     def objects(self, region: str, cluster: str) -> ClusterObjects:
         """The objects of a cluster; raises ApiError if the cluster does not exist."""

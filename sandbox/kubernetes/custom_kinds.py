@@ -1,14 +1,17 @@
-"""The custom kinds that podwright's manifests use, as data: `crd_schemas/<group>_<Kind>.json`, one file a kind.
+"""The custom kinds that podwright's manifests use, as data.
 
-Each file says where its fields, types and limits come from and what installs the kind: a Helm chart by its name in
-`charts.json`, or an EKS add-on. Where the sandbox installs one of those, the double serves its kinds as if it had
-brought the custom resource definitions itself; tests check rendered manifests against the same files.
+Those that upstream defines are in `upstream_kinds.csv`, by name alone: a real control plane has upstream's definitions,
+and a store keeps their objects unchecked. The others have no definition that could be installed here: ours is
+`crd_schemas/<group>_<Kind>.json`, one file a kind, for a store and for a real control plane.
 
-A file holds: `source`, `url` and `date`; `installed_by`; `group`, `kind`, `plural`, `short_names` and `scope`; and
-`versions`, the OpenAPI v3 schema of each served version, the stored one first. A pod template is an object with
-`"title": "PodTemplateSpec"` that keeps unknown fields, and is checked as Kubernetes itself checks one.
+Both say what installs the kind: a Helm chart by its name in `charts.json`, or an EKS add-on. A file of ours says where
+its fields, types and limits come from, too. It holds: `source`, `url` and `date`; `installed_by`; `group`, `kind`,
+`plural`, `short_names` and `scope`; and `versions`, the OpenAPI v3 schema of each served version, the stored one first.
+A pod template is an object with `"title": "PodTemplateSpec"` that keeps unknown fields, and is checked as Kubernetes
+itself checks one.
 """
 
+import csv
 import json
 from collections.abc import Iterator
 from functools import cache
@@ -22,6 +25,8 @@ from jsonschema import validators
 from ..protocol.json_objects import JsonObject
 
 _SCHEMAS: Final = Path(__file__).parent / "crd_schemas"
+_UPSTREAM: Final = Path(__file__).parent / "upstream_kinds.csv"
+_UNCHECKED: Final[JsonObject] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _POD_TITLE: Final = "PodTemplateSpec"
 _POD_TEMPLATE: Final = "x-podwright-pod-template"
 _KUBERNETES: Final = "1.34"
@@ -29,44 +34,66 @@ _KUBERNETES: Final = "1.34"
 
 @cache
 def names() -> tuple[str, ...]:
-    """The files' names without their ending, `<group>_<Kind>`, in order."""
+    """The names of our files without their ending, `<group>_<Kind>`, in order."""
     return tuple(sorted(file.stem for file in _SCHEMAS.glob("*.json")))
 
 
 @cache
 def content(name: str) -> JsonObject:
-    """What one file holds."""
+    """What one file of ours holds."""
     return json.loads((_SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
 
 
 @cache
+def upstream_kinds() -> tuple[JsonObject, ...]:
+    """The kinds whose definition upstream publishes, in the form of our files, without what their fields are."""
+    with _UPSTREAM.open(encoding="utf-8", newline="") as file:
+        return tuple(
+            {
+                **row,
+                "short_names": row["short_names"].split(),
+                "versions": {row["version"]: _UNCHECKED},
+                "installed_by": row["installed_by"].split(),
+            }
+            for row in csv.DictReader(file)
+        )
+
+
+@cache
 def definition(group: str, kind: str) -> JsonObject:
-    """The custom resource definition of a kind. Raises LookupError when there is no file of it."""
-    name = f"{group}_{kind}"
-    if name not in names():
-        raise LookupError(f"{name}.json is not in {_SCHEMAS.name}; known are {', '.join(names())}")
-    return _definition(content(name))
+    """The custom resource definition of a kind. Raises LookupError for one that podwright does not use."""
+    kinds = {(known["group"], known["kind"]): known for known in (*map(content, names()), *upstream_kinds())}
+    if (group, kind) not in kinds:
+        raise LookupError(f"podwright uses no kind {kind} of {group}")
+    return _definition(kinds[group, kind])
+
+
+@cache
+def own_of(owner: str) -> tuple[JsonObject, ...]:
+    """Our definitions of the kinds that a Helm chart or an EKS add-on of this name brings."""
+    return tuple(_definition(content(name)) for name in names() if owner in content(name)["installed_by"])
 
 
 @cache
 def installed_by(owner: str) -> tuple[JsonObject, ...]:
-    """The definitions that a Helm chart or an EKS add-on of this name brings, as far as podwright uses them."""
-    return tuple(_definition(content(name)) for name in names() if owner in content(name)["installed_by"])
+    """Those, and the definitions of upstream's kinds, without their fields: as far as podwright uses them."""
+    upstream = (_definition(kind) for kind in upstream_kinds() if owner in kind["installed_by"])
+    return (*own_of(owner), *upstream)
 
 
 def violations(manifest: JsonObject) -> list[str]:
-    """What the schema of its kind has against a manifest, each as `path: reason`; empty when it is valid.
+    """What our schema of its kind has against a manifest, each as `path: reason`; empty when it is valid.
 
     Raises LookupError when there is no file of the kind, or its version is not served.
     """
     group, _, version = manifest["apiVersion"].rpartition("/")
-    for served in definition(group, manifest["kind"])["spec"]["versions"]:
-        if served["name"] == version:
-            return [
-                f"{'.'.join(map(str, error.absolute_path))}: {error.message}"
-                for error in violations_of(served["schema"]["openAPIV3Schema"], manifest)
-            ]
-    raise LookupError(f"{manifest['kind']} has no version {version} in {_SCHEMAS.name}")
+    name = f"{group}_{manifest['kind']}"
+    if name not in names():
+        raise LookupError(f"{name}.json is not in {_SCHEMAS.name}; known are {', '.join(names())}")
+    schema = content(name)["versions"].get(version)
+    if schema is None:
+        raise LookupError(f"{manifest['kind']} has no version {version} in {_SCHEMAS.name}")
+    return [f"{'.'.join(map(str, error.absolute_path))}: {error.message}" for error in violations_of(schema, manifest)]
 
 
 def violations_of(schema: JsonObject, manifest: JsonObject) -> list[jsonschema.ValidationError]:
@@ -87,7 +114,7 @@ def _definition(content: JsonObject) -> JsonObject:
             "scope": content["scope"],
             "versions": [
                 {"name": name, "served": True, "storage": index == 0, "schema": {"openAPIV3Schema": schema}}
-                | ({"subresources": {"status": {}}} if "status" in schema["properties"] else {})
+                | ({"subresources": {"status": {}}} if "status" in schema.get("properties", {}) else {})
                 for index, (name, schema) in enumerate(content["versions"].items())
             ],
         },

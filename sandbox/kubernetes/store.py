@@ -1,8 +1,8 @@
 """A double of the Kubernetes API of an EKS cluster: objects are checked against the real schemas and stored.
 
-There are no controllers, no scheduler and no kubelet: a stored Deployment never gets pods. The only objects that the
-double makes itself are the first namespaces, one Node for each Running HyperPod node, and what `job_runs` and
-`queue_states` show of podwright's own jobs and of Kueue's queues.
+There are no controllers, no scheduler and no kubelet: a stored Deployment never gets pods, and a job stays as it was
+made. The only objects that the double makes itself are the first namespaces, and one Node for each Running HyperPod
+node.
 
 Sources: the JSON schemas of kubernetes-validate 1.37.0; Kubernetes API conventions for the words of refusals.
 """
@@ -24,7 +24,6 @@ from ..protocol.json_objects import JsonObject, merged
 from . import rendered_releases
 from .cluster_objects import ApiError, Release, unknown_kind
 from .custom_kinds import installed_by, violations_of
-from .kueue_rules import kueue_refusals
 
 # It reads a megabyte of definitions again for each manifest.
 utils.schema_contents = cache(utils.schema_contents)
@@ -175,8 +174,8 @@ class KubernetesStore:
         result = self.definition_of(manifest)
         return result[0]["spec"]["scope"] == "Namespaced" if result else manifest["kind"] not in _CLUSTER_SCOPED
 
-    def check(self, manifest: JsonObject, namespace: str = "default") -> None:
-        """Refuse a manifest that the API server would refuse in place of what is stored; raises ApiError."""
+    def check(self, manifest: JsonObject) -> None:
+        """Refuse a manifest that the API server would refuse; raises ApiError."""
         for name in ("apiVersion", "kind"):
             if not isinstance(manifest.get(name), str):
                 raise ApiError(400, "BadRequest", f"error validating data: {name} not set")
@@ -194,9 +193,6 @@ class KubernetesStore:
         errors = violations_of(schema, manifest) if schema else []
         if errors:
             raise self._invalid(manifest, ".".join(map(str, errors[0].absolute_path)), errors[0].message)
-        refused = kueue_refusals(manifest, self.objects.get(self.key(manifest, namespace)))
-        if refused:
-            raise self._invalid(manifest, "", refused[0])
 
     def _check_built_in(self, manifest: JsonObject) -> None:
         try:
@@ -248,7 +244,7 @@ class KubernetesStore:
 
     def apply(self, manifest: JsonObject, namespace: str = "default") -> JsonObject:
         """Check and store an object, new or changed."""
-        self.check(manifest, namespace)
+        self.check(manifest)
         self._need_namespace(self.key(manifest, namespace))
         return self.put(manifest, namespace)
 

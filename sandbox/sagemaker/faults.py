@@ -4,14 +4,13 @@
 
     {"nodes": [{"node": "i-0123456789abcdef0", "kind": "xid-replace"}]}
     {"lifecycle": {"h200": ["mount /fsx", "mount.lustre: Connection timed out"]}}
-    {"jobs": {"podwright-nccl": "slow"}, "queues": {"hyperpod-ns-research-clusterqueue": "StopPolicy is set"}}
-    {"verdicts": {"h200": "fail"}, "exporters": {"dcgm": "silent"}}
+    {"jobs": {"podwright-nccl": "slow"}, "verdicts": {"h200": "fail"}, "exporters": {"dcgm": "silent"}}
 
 `nodes` breaks nodes now; kinds are those of `hyperpod_repair.FAULT_KINDS`. `lifecycle` lets lifecycle scripts of new
 nodes of these groups print lines and fail. `jobs` are what is wrong with jobs, by how their names begin; kinds are
-those of `job_runs.FAULTS`. `queues` makes queues of Kueue inactive, each with the reason. `verdicts` are those of
-nodes' benchmarks, by instance id or group; they are published anew. `exporters` send no metrics. An empty object fixes
-all of one key. These four are forgotten when the server stops.
+those of `pod_ends.FAULTS`. They take a real control plane: on a store no job runs. `verdicts` are those of nodes'
+benchmarks, by instance id or group; they are published anew. `exporters` send no metrics. An empty object fixes all of
+one key. These three are forgotten when the server stops.
 """
 
 import json
@@ -20,10 +19,11 @@ from typing import Any
 
 from werkzeug.wrappers import Request, Response
 
+from ...config.catalog.metrics import metrics
+from ..hyperpod.pod_ends import FAULTS as JOB_FAULTS
 from ..hyperpod.repair import FAULT_KINDS
 from ..hyperpod.verdicts import VERDICTS, republish
 from ..protocol.json_objects import JsonObject
-from . import job_runs
 from .service import FAULTS, HyperPod
 
 PATH = "/podwright/faults"
@@ -32,6 +32,8 @@ PATH = "/podwright/faults"
 def serve(hyperpod: HyperPod, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     """Serve one request."""
     request = Request(environ)
+    if unknown := sorted(request.args.keys() - {"account"}):
+        return Response(f"unknown parameter {unknown[0]}; known is account\n", 400)(environ, start_response)
     if request.method == "PUT":
         try:
             _put(hyperpod, json.loads(request.get_data()))
@@ -45,10 +47,17 @@ def _put(hyperpod: HyperPod, specified: JsonObject) -> None:
     """Set faults. All are checked before any of them is set. Raises ValueError."""
     if unknown := sorted(set(specified) - {"nodes", "lifecycle", *FAULTS}):
         raise ValueError(f"unknown keys: {', '.join(unknown)}; known are nodes, lifecycle, {', '.join(FAULTS)}")
-    for name, known in (("jobs", job_runs.FAULTS), ("verdicts", VERDICTS), ("exporters", ("silent",))):
+    for name, known in (("jobs", JOB_FAULTS), ("verdicts", VERDICTS), ("exporters", ("silent",))):
         for kind in specified.get(name, {}).values():
             if kind not in known:
                 raise ValueError(f"unknown kind {kind} of {name}; known are {', '.join(known)}")
+    exporters = sorted({metric.exporter for metric in metrics().values()})
+    for name in specified.get("exporters", {}):
+        if name not in exporters:
+            raise ValueError(f"unknown exporter {name}; known are {', '.join(exporters)}")
+    planes = hyperpod.eks.control_planes
+    if specified.get("jobs") and not (planes.for_new_clusters or planes.planes):
+        raise ValueError("jobs: no job runs on the stores of this sandbox, see `podwright sandbox kubernetes install`")
     broken = [(hyperpod.node(item["node"]), item["kind"]) for item in specified.get("nodes", [])]
     for _, kind in broken:
         if kind not in FAULT_KINDS:

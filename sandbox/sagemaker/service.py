@@ -22,7 +22,6 @@ from ..hyperpod.quotas import check_quotas
 from ..hyperpod.repair import DRILL_LABEL, PENDING, drilled
 from ..hyperpod.slurm import check, check_immutable, two_masters
 from ..hyperpod.verdicts import publish
-from ..kubernetes.store import KubernetesStore
 from ..protocol.clients import Clients
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject, merged, picked, without
@@ -30,10 +29,9 @@ from ..protocol.service import refuse
 from ..services.event_bus import EventBus
 from ..services.quotas import Quotas
 from ..training_plans.service import TrainingPlanService
-from .job_runs import JobRuns
 from .schedulers import Schedulers
 
-FAULTS = ("jobs", "queues", "verdicts", "exporters")
+FAULTS = ("jobs", "verdicts", "exporters")
 # What stands for the HyperPod Helm chart: its deep-health-check subchart, which every installation has.
 _DEPENDENCY = ("v1", "ServiceAccount", "deep-health-check-service-account", "aws-hyperpod")
 
@@ -59,8 +57,7 @@ class HyperPod:
         self.lock = threading.RLock()
         """Held by whoever changes a cluster: requests, and the clock."""
         self.faults: dict[str, dict[str, str]] = {name: {} for name in FAULTS}
-        """What is wrong with jobs, queues, verdicts and exporters, by what it is wrong with (`hyperpod_faults`)."""
-        self.runs = JobRuns(timing, self.faults)
+        """What is wrong with jobs, verdicts and exporters, by what it is wrong with (`/podwright/faults`)."""
         self.quotas = Quotas()
         self.plans = TrainingPlanService(clients, self._in_use)
         self.schedulers = Schedulers(eks, self.cluster, timing)
@@ -144,11 +141,6 @@ class HyperPod:
                     ended = {"exitCode": 0, "reason": "Completed", "finishedAt": now().strftime("%Y-%m-%dT%H:%M:%SZ")}
                     return {"phase": "Succeeded", "containerStatuses": [{"state": {"terminated": ended}}]}
         return None
-
-    def settle_jobs(self, region: str, eks_cluster: str, store: KubernetesStore) -> None:
-        """Let happen to jobs what happened since somebody last looked."""
-        with self.lock:
-            self.runs.settle(store, self.kubernetes_nodes(region, eks_cluster))
 
     def _of_eks(self, region: str, eks_cluster: str) -> list[Cluster]:
         """The HyperPod cluster of an EKS cluster, if it has one."""

@@ -149,6 +149,10 @@ class SandboxAccounts:
                 account_services.cloudformation.finished = self.finished
             return self._accounts[account]
 
+    def known(self, account: str) -> bool:
+        """Whether somebody has come to an account."""
+        return account in self._accounts
+
     def all(self) -> list[SandboxAccount]:
         """Those of all accounts so far."""
         return list(self._accounts.values())

@@ -230,6 +230,9 @@ class Sandbox:
             if path in _CONTROLS:
                 self._changed.set()
                 account = parse_qs(environ["QUERY_STRING"]).get("account", [SANDBOX_ACCOUNT])[0]
+                if path == hyperpod_faults.PATH and not clusters.known(account):
+                    refusal = Response(f"nothing is in the account {account}\n", 404)
+                    return refusal(environ, start_response)
                 return _CONTROLS[path](clusters.of(account))(environ, start_response)
             if workspace_queries.PATH.fullmatch(path):
                 return self.queries(environ, start_response)

@@ -1,4 +1,4 @@
-"""HTTP of the Kubernetes double: discovery, get, list, create, replace, patch, delete; no watch, no tables.
+"""HTTP of the Kubernetes double: discovery, get, list, create, replace, patch, delete; no watch, no logs, no tables.
 
 Real clients (kubectl, the Kubernetes Python client, urllib) read and write through it. A caller needs a bearer token as
 `aws eks get-token` makes it; who it is must have an access entry on the cluster.
@@ -16,10 +16,8 @@ from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ..eks.access_entries import user_of
 from ..eks.service import Eks
 from ..eks.tokens import Unauthorized
-from ..kubernetes.queue_states import with_state
 from ..kubernetes.store import ApiError, KubernetesStore, selected
 from ..protocol.json_objects import JsonObject, merged
-from ..sagemaker.job_runs import JobRuns
 
 PREFIX = "/podwright/kubernetes/"
 ObjectKey = tuple[str, str, str]
@@ -35,15 +33,6 @@ class Nodes(Protocol):
 
     def patch_node(self, region: str, eks_cluster: str, name: str, patch: JsonObject) -> None:
         """Change a node of it."""
-        ...
-
-    @property
-    def runs(self) -> JobRuns:
-        """What becomes of jobs."""
-        ...
-
-    def settle_jobs(self, region: str, eks_cluster: str, store: KubernetesStore) -> None:
-        """Let happen to jobs what happened since somebody last looked."""
         ...
 
     def run_pod(self, region: str, eks_cluster: str, pod: JsonObject) -> JsonObject | None:
@@ -83,8 +72,6 @@ class KubernetesApi:
                 "reason": error.reason,
                 "message": str(error),
             }
-        if isinstance(answer, str):
-            return Response(answer, status, content_type="text/plain")(environ, start_response)
         return Response(json.dumps(answer), status, content_type="application/json")(environ, start_response)
 
     def _authorize(self, request: Request, account: str, region: str, cluster: str) -> None:
@@ -134,13 +121,8 @@ class KubernetesApi:
             raise ApiError(404, "NotFound", "the server could not find the requested resource")
         api_version, kind = f"{group}/{version}".strip("/"), resource["kind"]
         nodes, at = self.nodes(object_key[0]), object_key[1:]
-        nodes.settle_jobs(*at, store)
         if rest[2:] == ["log"] and kind == "Pod":
-            text = nodes.runs.log(store, namespace, rest[1])
-            if text is None:
-                words = f'container in pod "{rest[1]}" is waiting to start, or is not simulated (sandbox)'
-                raise ApiError(400, "BadRequest", words)
-            return 200, text
+            raise ApiError(400, "BadRequest", f'pod "{rest[1]}" does not run: this is a store (sandbox)')
         extra = nodes.kubernetes_nodes(*at) if kind == "Node" and not group else []
         if len(rest) == 1 and request.method == "GET":
             result = store.all(api_version, kind, namespace) + extra
@@ -150,7 +132,7 @@ class KubernetesApi:
                 "apiVersion": api_version,
                 "metadata": {"resourceVersion": str(store.revision)},
                 "items": [
-                    with_state(store, item, nodes.runs.faults.get("queues", {}))
+                    item
                     for item in result
                     if selected(item, request.args.get("labelSelector", "")) and _has_fields(item, fields)
                 ],
@@ -167,7 +149,7 @@ class KubernetesApi:
         if current is None and not (request.method == "PATCH" and "apply" in (request.content_type or "")):
             raise ApiError(404, "NotFound", f'{rest[0]}{"." + group if group else ""} "{rest[1]}" not found')
         if request.method == "GET":
-            return 200, with_state(store, current or {}, nodes.runs.faults.get("queues", {}))
+            return 200, current or {}
         changed = _body(request)
         if current in extra:
             if request.method != "PATCH":

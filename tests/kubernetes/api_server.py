@@ -15,6 +15,8 @@ from kubernetes.dynamic.resource import Resource
 from needs import require
 from podwright.sandbox.control_plane.cache import Cache, State
 from podwright.sandbox.control_plane.control_plane import ControlPlane
+from podwright.sandbox.control_plane.kubectl import read_objects
+from podwright.sandbox.control_plane.operators import NAMES, OWN
 from podwright.sandbox.control_plane.pins import pins
 
 MANAGER = "podwright"
@@ -33,6 +35,19 @@ def started(folder: Path) -> Iterator[ControlPlane]:
         yield control_plane
     finally:
         control_plane.stop()
+
+
+def upstream_definitions() -> list[Object]:
+    """The definitions of custom kinds that the installed operators bring. Nothing converts their versions here."""
+    folders = {part.name: Cache.of_user().folder(part) for part in pins().parts}
+    files = [*(folders[name] / "release.yaml" for name in NAMES if name not in OWN)]
+    files += sorted((folders["kai-scheduler"] / "charts/kai-scheduler/crds").glob("*.yaml"))
+    objects = [item for file in files for item in read_objects(file)]
+    # The training operator has another version of the MPI operator's kind, which comes last.
+    items = {item["metadata"]["name"]: item for item in objects if item["kind"] == "CustomResourceDefinition"}
+    for item in items.values():
+        item["spec"].pop("conversion", None)
+    return list(items.values())
 
 
 class ApiServer:

@@ -4,20 +4,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import pytest
-import yaml
 
-from api_server import MANAGER, ApiServer, Object, until
-from needs import require
-from podwright.config.catalog.charts import KUEUE, chart
-from podwright.config.loading.artifacts import stand_in_archive
+from api_server import MANAGER, ApiServer, Object, until, upstream_definitions
+from job_environment import UPSTREAM_CASES, rendered
 from podwright.config.settings.environment import Environment
-from podwright.operations.programs.helm import render
 from podwright.sandbox.kubernetes import custom_kinds
 from rendered_environments import namespaces_of_others, rendered_jobs, rendered_objects
-from synthesis import NAMES, ROOT, environment, environment_of
+from synthesis import NAMES, environment, environment_of
 
-CHART = ROOT / f".podwright/charts/kueue-{chart(KUEUE).version}"
-WITH_KUEUE = [name for name in NAMES if environment(name).governance.engine == "kueue"]
 EVERYTHING = """
 account: "111122223333"
 region: us-west-2
@@ -56,7 +50,7 @@ _TRIES = 20
 _OF_THE_SERVER = {"managedFields", "resourceVersion"}
 
 
-def definitions(names: Iterable[str]) -> list[Object]:
+def own_definitions(names: Iterable[str] = custom_kinds.names()) -> list[Object]:
     contents = map(custom_kinds.content, names)
     return [custom_kinds.definition(content["group"], content["kind"]) for content in contents]
 
@@ -74,22 +68,9 @@ def install(server: ApiServer, items: list[Object]) -> None:
 
 
 @pytest.fixture(scope="module")
-def own_kinds(server: ApiServer) -> None:
-    """The kinds as `sandbox/kubernetes/crd_schemas` has them."""
-    install(server, definitions(custom_kinds.names()))
-
-
-@pytest.fixture(scope="module")
-def kueue_itself(server: ApiServer, own_kinds: None) -> None:
-    """Kueue's kinds as its chart has them, in place of ours. Nothing converts their versions here."""
-    require(CHART.is_dir(), f"Kueue's chart at {CHART}, where .ci/run puts it")
-    text = render(stand_in_archive(KUEUE, CHART), chart(KUEUE), {})
-    ours = {item["metadata"]["name"] for item in definitions(custom_kinds.names())}
-    objects = filter(None, yaml.load_all(text, yaml.CSafeLoader))
-    kinds = [item for item in objects if item["metadata"]["name"] in ours]
-    for kind in kinds:
-        kind["spec"].pop("conversion", None)
-    install(server, kinds)
+def kinds(server: ApiServer) -> None:
+    """Upstream's kinds as its operators bring them, and ours."""
+    install(server, [*upstream_definitions(), *own_definitions()])
 
 
 @contextmanager
@@ -135,14 +116,14 @@ def change_of_a_second_apply(server: ApiServer, item: Object) -> tuple[Object, O
 
 
 @pytest.mark.parametrize("name", custom_kinds.names())
-def test_our_kinds_are_served(server: ApiServer, own_kinds: None, name: str) -> None:
-    (definition,) = definitions([name])
+def test_our_kinds_are_served(server: ApiServer, kinds: None, name: str) -> None:
+    (definition,) = own_definitions([name])
     assert conditions(server.read(definition)) == SERVED
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_environment_is_accepted_and_a_second_apply_changes_nothing(
-    server: ApiServer, own_kinds: None, name: str
+    server: ApiServer, kinds: None, name: str
 ) -> None:
     with applied(server, environment(name), rendered_jobs(name)) as items:
         assert [change for item in items if (change := change_of_a_second_apply(server, item))] == []
@@ -152,14 +133,31 @@ def test_an_environment_is_accepted_and_a_second_apply_changes_nothing(
                 assert server.read(item)["status"]["typeChecking"] == {}
 
 
-@pytest.mark.parametrize("name", WITH_KUEUE)
-def test_kueue_itself_knows_every_field_of_ours(server: ApiServer, kueue_itself: None, name: str) -> None:
-    with applied(server, environment(name), rendered_jobs(name)) as items:
-        assert [change for item in items if (change := change_of_a_second_apply(server, item))] == []
+def test_upstream_defines_no_kind_of_ours_and_every_other_as_the_store_knows_it(server: ApiServer, kinds: None) -> None:
+    upstream = {item["metadata"]["name"]: item for item in upstream_definitions()}
+    assert upstream.keys() & {item["metadata"]["name"] for item in own_definitions()} == set()
+    for kind in custom_kinds.upstream_kinds():
+        spec = upstream[f"{kind['plural']}.{kind['group']}"]["spec"]
+        names = spec["names"]
+        assert [names["kind"], spec["scope"], names.get("shortNames", [])] == [
+            kind["kind"],
+            kind["scope"],
+            kind["short_names"],
+        ]
+        assert set(kind["versions"]) <= {version["name"] for version in spec["versions"] if version["served"]}
+
+
+@pytest.mark.parametrize("name", UPSTREAM_CASES)
+def test_upstream_knows_every_field_of_a_job(server: ApiServer, kinds: None, name: str) -> None:
+    kind, settings = UPSTREAM_CASES[name]
+    (job,) = rendered(kind, **settings)
+    server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": job["metadata"]["namespace"]}})
+    assert server.apply(job)["spec"]
+    server.delete(job)
 
 
 @pytest.mark.parametrize("engine", ["hyperpod", "kueue", "kai", "yunikorn"])
-def test_settings_that_no_environment_has_are_accepted(server: ApiServer, kueue_itself: None, engine: str) -> None:
+def test_settings_that_no_environment_has_are_accepted(server: ApiServer, kinds: None, engine: str) -> None:
     settings = environment_of(EVERYTHING.replace("ENGINE", engine))
     with applied(server, settings, []) as items:
         assert {"NetworkPolicy", "LimitRange", "PersistentVolume", "DaemonSet"} <= {item["kind"] for item in items}

@@ -11,13 +11,16 @@ from podwright.sandbox.kubernetes.store import ApiError, KubernetesStore
 FILES = sorted(custom_kinds.names())
 
 
+CHANNEL = {"resourceClaimTemplate": {"name": "c"}}
+
+
+def domain(**spec: Any) -> dict[str, Any]:
+    kind = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain"}
+    return {**kind, "metadata": {"name": "d"}, "spec": {"numNodes": 18, "channel": CHANNEL, **spec}}
+
+
 def queue(**spec: Any) -> dict[str, Any]:
     return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "q"}, "spec": spec}
-
-
-def flavors(*quotas: Any) -> dict[str, Any]:
-    resources = [{"name": "cpu", "nominalQuota": quota} for quota in quotas]
-    return {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": [{"name": "f", "resources": resources}]}]}
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -36,12 +39,11 @@ def test_each_file_is_a_definition_with_its_source(name: str) -> None:
 @pytest.mark.parametrize(
     ("manifest", "reason"),
     [
-        (queue(cohort="c"), "('cohort' was unexpected)"),
-        (queue(stopPolicy="hold"), "spec.stopPolicy: 'hold' is not one of"),
-        (queue(**flavors("8GB")), "nominalQuota: '8GB' does not match"),
-        (queue(**flavors(1.5)), "nominalQuota: 1.5 is not of type"),
-        (queue(**flavors(1, 2)), "flavors.0.resources: cpu is there twice"),
-        (queue(**flavors("96Gi")), None),
+        (domain(nodes=18), "('nodes' was unexpected)"),
+        (domain(channel=CHANNEL | {"allocationMode": "Some"}), "spec.channel.allocationMode: 'Some' is not one of"),
+        (domain(numNodes="18"), "spec.numNodes: '18' is not of type"),
+        (domain(numNodes=-1), "spec.numNodes: -1 is less than the minimum"),
+        (domain(), None),
     ],
 )
 def test_what_a_schema_refuses(manifest: dict[str, Any], reason: str | None) -> None:
@@ -49,24 +51,36 @@ def test_what_a_schema_refuses(manifest: dict[str, Any], reason: str | None) -> 
     assert violations == [] if reason is None else reason in violations[0]
 
 
-def test_a_kind_or_version_without_a_schema_is_said() -> None:
-    with pytest.raises(LookupError, match=r"kueue\.x-k8s\.io_Queue\.json is not in"):
-        custom_kinds.violations({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Queue"})
+def test_an_item_of_a_list_that_is_a_map_is_there_once() -> None:
+    items = {"type": "object", "properties": {"name": {"type": "string"}}}
+    listed = {"type": "array", "items": items, "x-kubernetes-list-map-keys": ["name"]}
+    schema = {"type": "object", "properties": {"spec": listed}}
+    assert custom_kinds.violations_of(schema, {"spec": [{"name": "cpu"}]}) == []
+    (validation_error,) = custom_kinds.violations_of(schema, {"spec": [{"name": "cpu"}, {"name": "cpu"}]})
+    assert validation_error.message == "cpu is there twice"
+
+
+def test_a_kind_or_version_without_a_schema_of_ours_is_said() -> None:
+    with pytest.raises(LookupError, match=r"kueue\.x-k8s\.io_ClusterQueue\.json is not in"):
+        custom_kinds.violations(queue())
     with pytest.raises(LookupError, match="has no version v1alpha1"):
-        custom_kinds.violations({"apiVersion": "kueue.x-k8s.io/v1alpha1", "kind": "ClusterQueue"})
+        custom_kinds.violations(domain() | {"apiVersion": "resource.nvidia.com/v1alpha1"})
+    with pytest.raises(LookupError, match=r"no kind Queue of kueue\.x-k8s\.io"):
+        custom_kinds.definition("kueue.x-k8s.io", "Queue")
 
 
-def test_the_double_serves_them_once_their_chart_is_there() -> None:
+def test_a_store_serves_them_once_their_chart_is_there() -> None:
     store = KubernetesStore("1.34")
-    with pytest.raises(ApiError, match="ensure CRDs are installed first"):
-        store.create(queue())
-    store.install("kueue")
-    store.create(queue(**flavors(4)))
-    assert [key for key in store.objects if key[0] == "kueue.x-k8s.io/ClusterQueue"] == [
-        ("kueue.x-k8s.io/ClusterQueue", "", "q")
-    ]
-    with pytest.raises(ApiError, match=r"spec\.stopPolicy"):
-        store.apply(queue(stopPolicy="hold"))
+    store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    for manifest, owner in ((domain(), "nvidia-dra-driver-gpu"), (queue(), "kueue")):
+        with pytest.raises(ApiError, match="ensure CRDs are installed first"):
+            store.create(manifest)
+        store.install(owner)
+        assert store.create(manifest)["metadata"]["name"] == manifest["metadata"]["name"]
+    with pytest.raises(ApiError, match=r"spec\.numNodes"):
+        store.apply(domain(numNodes="18"))
+    # Upstream has the schema of this one, and a store has not.
+    assert store.apply(queue(stopPolicy="hold"))["spec"] == {"stopPolicy": "hold"}
     served = {item["name"]: item["shortNames"] for item in store.resources("kueue.x-k8s.io", "v1beta2")}
     assert served["clusterqueues"] == ["cq"]
 

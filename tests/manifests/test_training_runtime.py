@@ -1,4 +1,4 @@
-"""The runtime that TrainJobs refer to, against the model of Kubeflow and the double's schema."""
+"""The runtime that TrainJobs refer to, against the model of Kubeflow, and on a store."""
 
 from importlib import import_module
 
@@ -6,7 +6,6 @@ import pytest
 
 from podwright.cdk8s_charts.training_runtime import RUNTIME, torch_runtime
 from podwright.config.settings.jobs.kinds import TrainJob
-from podwright.sandbox.kubernetes import custom_kinds
 from podwright.sandbox.kubernetes.store import ApiError, KubernetesStore
 
 
@@ -28,7 +27,5 @@ def test_the_double_takes_it_once_the_trainer_is_installed() -> None:
     store = KubernetesStore("1.34")
     with pytest.raises(ApiError, match="no matches for kind"):
         store.create(torch_runtime())
-    for definition in custom_kinds.installed_by("kubeflow-trainer"):
-        store.create(definition)
+    store.install("kubeflow-trainer")
     assert store.create(torch_runtime())["metadata"]["name"] == RUNTIME
-    assert custom_kinds.violations(torch_runtime() | {"spec": {"mlPolicy": {}}}) != []

@@ -174,8 +174,27 @@ def test_what_a_fault_cannot_be(cluster: dict[str, Any], aws: Aws, put: Any) -> 
         ({"nodes": [{"node": "i-0", "kind": "xid-replace"}]}, "there is no node i-0"),
         ({"nodes": [{"node": nodes(aws)[0]["InstanceId"], "kind": "rust"}]}, "unknown kind rust"),
         ({"rust": []}, "unknown keys: rust"),
+        ({"queues": {"research": "stopped"}}, "unknown keys: queues"),
+        ({"exporters": {"dgcm": "silent"}}, "unknown exporter dgcm; known are "),
+        ({"jobs": {"podwright-nccl": "rigid"}}, "unknown kind rigid of jobs"),
+        ({"jobs": {"podwright-nccl": "slow"}}, "no job runs on the stores of this sandbox"),
     ):
         with pytest.raises(urllib.error.HTTPError) as refusal:
             put(**provided)
         assert words in refusal.value.read().decode()
         refusal.value.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "words"),
+    [
+        ("account=999999999999", 404, "nothing is in the account 999999999999"),
+        ("acount=123456789012", 400, "unknown parameter acount"),
+    ],
+)
+def test_whose_faults_they_cannot_be(sandbox: Running, query: str, code: int, words: str) -> None:
+    with pytest.raises(urllib.error.HTTPError) as refusal:
+        urllib.request.urlopen(f"{sandbox.endpoint}/podwright/faults?{query}")
+    assert refusal.value.code == code
+    assert words in refusal.value.read().decode()
+    refusal.value.close()

@@ -250,7 +250,7 @@ def test_a_job_is_submitted_by_the_real_kubectl(
         "podwright.operations.arguments.account_of",
         lambda *_: SimpleNamespace(endpoint=cluster.description["endpoint"]),
     )
-    monkeypatch.setattr(submit, "way", lambda *_: Kubectl(tmp_path / "config", validates=False))
+    monkeypatch.setattr(submit, "way", lambda *_: Kubectl(tmp_path / "config", is_real=False))
     words = {"environment": "test", "job": "llama", "manager": None, "dry_run": False, "sandbox": True}
     arguments = Namespace(project=tmp_path, **words)
     kind = custom_kinds.definition("sagemaker.amazonaws.com", "HyperPodPyTorchJob")
@@ -267,7 +267,9 @@ def test_a_job_is_submitted_by_the_real_kubectl(
 
     assert stack.update({"Objects": cluster.manifests(kind, team)}) == "UPDATE_COMPLETE", stack.reasons("Objects")
     assert submit.run(arguments) == 0
-    assert "hyperpodpytorchjob.sagemaker.amazonaws.com/llama created" in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert "hyperpodpytorchjob.sagemaker.amazonaws.com/llama created" in output
+    assert "It stays as it is: this sandbox's Kubernetes is a store, without a scheduler." in output
     (job,) = cluster.get("/apis/sagemaker.amazonaws.com/v1/namespaces/hyperpod-ns-llm/hyperpodpytorchjobs")["items"]
     assert job["spec"]["elasticPolicy"]["maxReplicas"] == 2
 

@@ -6,22 +6,32 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from base64 import b64decode
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from governed_cluster import TOKEN
+from governed_cluster import TOKEN, GovernedCluster, until
+from podwright.cdk8s_charts.priority_classes import priority_classes
+from podwright.config.catalog.instance_types import environment_types
 from podwright.config.loading.load import LoadedEnvironment
 from podwright.config.loading.source import parse_source
 from podwright.config.settings.environment import Environment
 from podwright.config.settings.gates import GateName
 from podwright.operations.aws.account import Account
+from podwright.operations.aws.clusters import nodes
+from podwright.operations.aws.deployed import is_store
 from podwright.operations.gates.gate import Context
 from podwright.operations.gates.jobs import resource
 from podwright.operations.kubernetes.kubectl import Kubectl, Refused
 from podwright.planning.delivery.gate_table import gate_table
+from podwright.planning.quota.compute_quotas import compute_quotas, scheduler_config
+from podwright.planning.quota.policy import environment_policy
 
+Aws = Callable[[str], Any]
+NAME, BUCKET = "gated", "sagemaker-gated"
 FILE = """
 name: gated
 account: "123456789012"
@@ -87,10 +97,11 @@ _POSITIONS = {
 
 
 class Direct(Kubectl):
-    """kubectl without its process: the same requests to the double's API."""
+    """kubectl without its process: the same requests to the API."""
 
     def __init__(self, description: dict[str, Any]) -> None:
         object.__setattr__(self, "kubeconfig", Path())
+        object.__setattr__(self, "is_real", not is_store(description))
         self.endpoint = description["endpoint"]
         authority = b64decode(description["certificateAuthority"]["data"]).decode()
         self.tls = ssl.create_default_context(cadata=authority)
@@ -128,8 +139,9 @@ class Direct(Kubectl):
         assert arguments[0] == "delete", arguments
         for item in json.loads(specified)["items"]:
             # It ignores what is not there, as the gates ask it to.
+            path = f"{_path(resource(item), item['metadata']['namespace'])}/{item['metadata']['name']}"
             with suppress(Refused):
-                self.ask("DELETE", f"{_path(resource(item), item['metadata']['namespace'])}/{item['metadata']['name']}")
+                self.ask("DELETE", f"{path}?propagationPolicy=Background")
         return ""
 
 
@@ -148,3 +160,67 @@ def on(account: Account, eks: dict[str, Any]) -> Callable[..., Context]:
         return made
 
     return make
+
+
+def gated_cluster(aws: Aws) -> GovernedCluster:
+    """Operators, quotas and priorities, and nodes that publish their verdicts."""
+    made = GovernedCluster(aws, NAME)
+    for addon in ("hyperpod-dependencies", "amazon-sagemaker-hyperpod-training-operator"):
+        aws("eks").create_addon(clusterName=NAME, addonName=addon)
+    environment = loaded().environment
+    for item in priority_classes(environment.governance.priorities):
+        made.kubernetes("/apis/scheduling.k8s.io/v1/priorityclasses", item)
+    policy = environment_policy(environment, environment_types({}))
+    config = scheduler_config(environment.governance, policy)
+    aws("sagemaker").create_cluster_scheduler_config(Name="policy", ClusterArn=made.arn, SchedulerConfig=config)
+    for team, settings in compute_quotas(environment.governance, policy).items():
+        aws("sagemaker").create_compute_quota(Name=team, ClusterArn=made.arn, **settings)
+    aws("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
+    groups = aws("sagemaker").describe_cluster(ClusterName=NAME)["InstanceGroups"]
+    scripts = groups[0]["LifeCycleConfig"]["SourceS3Uri"].removeprefix("s3://").partition("/")
+    facts = {
+        "groups": {"h200": {"benchmarks": "report"}},
+        "benchmarks": {"mode": "quick", "results_uri": f"s3://{BUCKET}/{NAME}/benchmarks"},
+    }
+    aws("s3").put_object(Bucket=scripts[0], Key=f"{scripts[2]}node.json", Body=json.dumps(facts).encode())
+    until(lambda: [node.status for node in nodes(SimpleNamespace(client=aws), NAME)] == ["Running"] * 2)
+    return made
+
+
+@dataclass(frozen=True)
+class Caller(Account):
+    """An account whose calls are counted."""
+
+    called: set[str] = field(default_factory=set, init=False)
+    """IAM actions of the calls that were made."""
+
+    def client(self, service: str) -> Any:
+        made = super().client(service)
+        made.meta.events.register("before-call", self._note)
+        return made
+
+    def _note(self, model: Any, **_: Any) -> None:
+        self.called.add(f"{model.service_model.signing_name}:{model.name}")
+
+
+@contextmanager
+def breaking(endpoint: str) -> Iterator[Callable[..., None]]:
+    """Breaks something of a sandbox until the end."""
+    broken = set[str]()
+
+    def put(**what: Any) -> None:
+        broken.update(what)
+        request = urllib.request.Request(f"{endpoint}/podwright/faults", json.dumps(what).encode(), method="PUT")
+        urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request).close()
+
+    try:
+        yield put
+    finally:
+        put(**{name: {} for name in broken})
+
+
+def patch(kubectl: Direct, path: str, body: Any) -> None:
+    """Merge a change into an object of the cluster."""
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/merge-patch+json"}
+    request = urllib.request.Request(kubectl.endpoint + path, json.dumps(body).encode(), headers, method="PATCH")
+    urllib.request.urlopen(request, context=kubectl.tls).close()

@@ -23,7 +23,9 @@ class GovernedCluster:
 
     def __init__(self, aws: Aws, name: str, *, addon: bool = True) -> None:
         around = surroundings(aws)
-        self.name, self._description = name, eks_cluster(aws, around, name)
+        eks_cluster(aws, around, name)
+        until(lambda: aws("eks").describe_cluster(name=name)["cluster"]["status"] == "ACTIVE")
+        self.name, self._description = name, aws("eks").describe_cluster(name=name)["cluster"]
         namespace, account = _DEPENDENCY
         self.kubernetes("/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": namespace}})
         accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
@@ -48,9 +50,8 @@ class GovernedCluster:
     def kubernetes(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """What its Kubernetes API answers to a GET, or to a POST of `body`; None when there is no such object."""
         content = json.dumps({"apiVersion": "v1", **body}).encode() if body else None
-        request = urllib.request.Request(
-            self._description["endpoint"] + path, data=content, headers={"Authorization": f"Bearer {TOKEN}"}
-        )
+        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+        request = urllib.request.Request(self._description["endpoint"] + path, data=content, headers=headers)
         authority = base64.b64decode(self._description["certificateAuthority"]["data"]).decode()
         try:
             with urllib.request.urlopen(request, context=ssl.create_default_context(cadata=authority)) as answer:

@@ -22,6 +22,17 @@ GROUPS: dict[str, Any] = {
 }
 TEAMS: dict[str, Any] = {"llm": {"quota": {"h100": 4}}, "other": {"quota": {"h100": 4}}}
 PRIORITIES = {"inference": 100, "training": 70, "extra": 60}
+COMMAND = ["python", "train.py", "--lr", "1e-4"]
+UPSTREAM_CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "pytorch": ("pytorch", {"nodes": 4, "command": COMMAND, "auto_resume": 2, "active_deadline_seconds": 3600}),
+    "pytorch elastic": ("pytorch", {"elastic": {"min_replicas": 2, "max_replicas": 4}, "command": COMMAND}),
+    "ray": ("ray", {"nodes": 2, "ray_version": "2.49.0", "command": COMMAND, "active_deadline_seconds": 3600}),
+    "ray that grows": ("ray", {"nodes": 1, "max_nodes": 4, "ray_version": "2.49.0", "command": COMMAND}),
+    "nccl test": ("nccl_test", {"nodes": 2, "expect_gb_per_second": 430}),
+    "mpi": ("mpi", {"nodes": 2, "command": ["mpirun", "hostname"], "active_deadline_seconds": 60}),
+    "train": ("train", {"nodes": 2, "command": COMMAND, "mounts": {"/fsx": "data"}, "active_deadline_seconds": 60}),
+}
+"""Jobs of kinds whose definition upstream publishes."""
 
 
 def with_jobs(

@@ -120,7 +120,7 @@ def test_a_broken_node_is_found_and_forgotten_once_it_is_replaced(
     account = Account(SANDBOX_ACCOUNT, "us-west-2", sandbox.endpoint, sandbox.environment("us-west-2"))
     description = aws("eks").describe_cluster(name="doctored")["cluster"]
     file = write_kubeconfig(tmp_path, environment, account, description, description["endpoint"])
-    kubectl = Kubectl(file, validates=False)
+    kubectl = Kubectl(file, is_real=False)
     monkeypatch.setattr(collect_kubernetes, "way", lambda *_: kubectl)
     monkeypatch.setattr(collecting, "eks_cluster_name", lambda *_: "doctored")
 

@@ -50,7 +50,7 @@ def kubectl(aws: Aws, account: Account, tmp_path_factory: pytest.TempPathFactory
     description = aws("eks").describe_cluster(name=NAME)["cluster"]
     folder = tmp_path_factory.mktemp("drills")
     file = write_kubeconfig(folder, ENVIRONMENT, account, description, description["endpoint"])
-    kubectl = Kubectl(file, validates=False)
+    kubectl = Kubectl(file, is_real=False)
     until(lambda: len(kubectl.items("nodes")) == 2)
     yield kubectl
     aws("sagemaker").delete_cluster(ClusterName=cluster.name)

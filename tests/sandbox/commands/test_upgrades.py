@@ -69,7 +69,7 @@ def project(
     )
     monkeypatch.setattr("podwright.operations.arguments.account_of", lambda *_: account)
     for module in (eks, nodes, plan, scripts):
-        monkeypatch.setattr(module, "way", lambda *_: Kubectl(file, validates=False))
+        monkeypatch.setattr(module, "way", lambda *_: Kubectl(file, is_real=False))
     for module in (eks, steps):
         monkeypatch.setattr(module, "eks_cluster_name", lambda *_: NAME)
     return tmp_path

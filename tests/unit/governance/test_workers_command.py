@@ -1,11 +1,14 @@
-"""What `podwright workers` refuses before it asks any account."""
+"""What `podwright workers` refuses before it changes anything."""
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from podwright.operations import cli
+from podwright.operations.kubernetes.kubectl import Kubectl
+from podwright.operations.workers import command
 
 ROOT = Path(__file__).parents[3]
 MANAGER = "shared-platform-wanted"
@@ -50,3 +53,14 @@ def test_a_job_goes_to_the_manager_of_its_worker_alone(project: Path, capsys: py
     arguments = ["submit", "shared-platform-worker", "align", "--sandbox", "--project", str(project), "--manager"]
     assert cli.main([*arguments, "shared-platform-ohio"]) == 2
     assert "shared-platform-ohio hands no work to shared-platform-worker" in capsys.readouterr().err
+
+
+def test_a_store_hands_out_no_work(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "_side", lambda *_: SimpleNamespace(account=None))
+    monkeypatch.setattr(command, "required_way", lambda *_: Kubectl(project / "kubeconfig", is_real=False))
+    assert cli.main(["workers", MANAGER, "--sandbox", "--project", str(project)]) == 1
+    printed = capsys.readouterr().err
+    assert "no Kueue would hand out work: this sandbox's Kubernetes is a store, without a scheduler" in printed
+    assert "`podwright sandbox kubernetes install` builds a real one" in printed

@@ -30,7 +30,7 @@ def test_a_cluster_is_connected_to_an_api_server(tmp_path: Path) -> None:
     assert kubernetes.objects("us-west-2", "one") is kubernetes.store("us-west-2", "one")
     kubernetes.set_version("us-west-2", "one", "1.35")
     assert kubernetes.store("us-west-2", "one").version == "1.35"
-    kubernetes.connect("us-west-2", "one", tmp_path / "kubeconfig", frozenset())
+    kubernetes.connect("us-west-2", "one", tmp_path / "kubeconfig")
     with pytest.raises(ApiError, match="an API server of its own"):
         kubernetes.store("us-west-2", "one")
     kubernetes.set_version("us-west-2", "one", "1.36")
