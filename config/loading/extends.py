@@ -91,6 +91,7 @@ def laid_over(below: Source, above: Source) -> Source:
 
 
 def _joined(low: dict[str, Any], high: dict[str, Any], path: Path, deleted: list[Path]) -> dict[str, Any]:
+    """The upper file's data over the lower's; places of the lower that no longer count are added to `deleted`."""
     # A copy: a base may lie below several files.
     result = dict(low)
     for key, value in high.items():

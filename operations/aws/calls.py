@@ -182,7 +182,7 @@ class Reader:
         # Times and the like as text: the key only has to be the same for the same question.
         key = json.dumps([service, operation, part, arguments], sort_keys=True, default=str)
         with self._asking:
-            # One lock for each question: others go on meanwhile, and whoever asks the same waits for the first answer.
+            # One lock for each question: others run meanwhile, and whoever asks the same waits for the first answer.
             turn = self._turns.setdefault(key, threading.Lock())
         with turn:
             if key not in self._answers:

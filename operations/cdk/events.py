@@ -86,6 +86,7 @@ class StackEvents:
             raise EventsUnseen(str(error)) from error
 
     def _new(self) -> list[Event]:
+        """Events since the last read, by time; none the first time, which only learns what is there."""
         listed = self._listed()
         former, self._known = self._known, listed
         if former is None:
@@ -95,7 +96,7 @@ class StackEvents:
         for id, stack in (former | listed).items():
             before = former.get(id)
             stack.newest = before.newest if before else ""
-            # A stack at rest whose state has not changed has no new events, and each look at events is a request.
+            # A stack at rest whose state has not changed has no new events, and each read is a request.
             quiet = before is not None and before.state == stack.state and not stack.state[0].endswith("_IN_PROGRESS")
             if id not in listed or not quiet:
                 events += self._since(id, stack)

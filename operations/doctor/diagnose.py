@@ -174,7 +174,7 @@ def _explained(match: tuple[Cause, Signal], others: Sequence[tuple[Cause, Signal
     return any(
         other.rank > cause.rank
         and signal.follows_from(theirs)
-        # A log shows what happened on this very node, which news of the whole group does not explain away.
+        # A log shows what happened on this very node, which an event of the whole group does not explain away.
         and not (own and theirs.subject in signal.around - {signal.subject} and other.rank <= EXACT)
         for other, theirs in others
     )

@@ -88,7 +88,7 @@ def _service(context: Context, observation: Observation) -> None:
     for team, desired in compute_quotas(environment.governance, policy).items():
         quota = by_team.get(team)
         if quota is None:
-            # Not there yet: CloudFormation may still be making it, so the gate goes on waiting.
+            # Not there yet: CloudFormation may still be making it, so the gate keeps waiting.
             observation.check(f"quota of {team}", "Created", "is not there", False)
             continue
         messages = _status(

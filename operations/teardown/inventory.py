@@ -80,7 +80,7 @@ def take_inventory(
         observed.network = observed.network if observed.network and observed.network[0] in going else None
     order = deletion_order(going, needs)
     today = datetime.now(UTC).date()
-    # Prices are read only where something stays and goes on costing.
+    # Prices are read only where something stays and keeps costing.
     prices = {str(name): sums.monthly for name, sums in by_stack(costs(environment, today)).items()} if stays else {}
     for stack in stacks:
         name, action = stack.name, "retry" if stack.status == "DELETE_FAILED" else "delete"

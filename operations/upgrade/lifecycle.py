@@ -59,7 +59,7 @@ def compare(
         if not desired:
             continue
         if desired not in published:
-            # Groups share the prefix, and each look at it is a request.
+            # Groups share the prefix, and each read of it is a request.
             published[desired] = _published(account, desired, groups[name].script, note)
         for node in sorted(nodes(account, cluster, name), key=lambda node: node.id):
             has = node_details(account, cluster, node.id).get("LifeCycleConfig", {}).get("SourceS3Uri", "")

@@ -79,6 +79,7 @@ def _dashboard(page: Dashboard, environment: str, source: str | None) -> dashboa
 
 
 def _choice(choice: Choice, source: dashboard.DataSourceRef) -> builders.QueryVariable:
+    """A variable above the dashboard: several values of a label, all at first."""
     every = dashboard.VariableOption(selected=True, text="All", value="$__all")
     return (
         builders.QueryVariable(choice.name)

@@ -119,6 +119,7 @@ def _stop(node: Node, folders: Mapping[str, str]) -> None:
 
 
 def _copy(node: Node, disk: str, service: str) -> None:
+    """Copy a service's folder to the disk, if there is room."""
     folder = FOLDERS[node.orchestrator][service]
     source, target = node.path(folder), node.path(_target(disk, service))
     # Left by a copy that was killed, or by an earlier life of the node on this disk.

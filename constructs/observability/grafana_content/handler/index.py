@@ -65,6 +65,7 @@ handler = answering(handle)
 
 
 def _delete(event: dict[str, Any], properties: dict[str, Any]) -> None:
+    """Delete dashboards, sources and the folder, as far as they are there."""
     # As the runtime names a creation that failed: of it nothing is there that could be deleted.
     if event["PhysicalResourceId"].endswith("-not-created"):
         return
