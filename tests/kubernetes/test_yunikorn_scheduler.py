@@ -34,7 +34,7 @@ def objects(plane: ControlPlane) -> ApiObjects:
 
 @pytest.fixture(scope="module")
 def queues(objects: ApiObjects) -> None:
-    """Two nodes; team a may borrow all that team b has, and b nothing."""
+    """Two nodes; team a may borrow all that team b has, and b nothing. As podwright renders it."""
     team = {"properties": {"priority.policy": "fence", "preemption.delay": "1s", "application.sort.policy": "fifo"}}
     teams = [
         {"name": name, **team, "resources": {"guaranteed": {GPU: str(GPUS)}, "max": {GPU: str(most)}}}
@@ -49,6 +49,7 @@ def queues(objects: ApiObjects) -> None:
     for number in range(2):
         objects.create(node(f"gpu-{number}"))
     objects.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    eventually(lambda: objects.find("v1", "ServiceAccount", "default", "team") is not None)
 
 
 def node(name: str) -> dict[str, Any]:
