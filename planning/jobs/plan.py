@@ -28,7 +28,6 @@ _HUGE_PAGES_MIB: Final = 5120
 GROUP_LABEL: Final = "sagemaker.amazonaws.com/instance-group-name"
 TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
 ARCHITECTURE_LABEL: Final = "kubernetes.io/arch"
-_ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
 
 
 class PodPlan(NamedTuple):
@@ -139,7 +138,7 @@ class Planner:
         if len(rows) == 1:
             selector[TYPE_LABEL] = rows[0].name
         if rows[0].architecture != "x86_64":
-            selector[ARCHITECTURE_LABEL] = _ARCHITECTURES[rows[0].architecture]
+            selector[ARCHITECTURE_LABEL] = rows[0].kubernetes_architecture
         return PodPlan(
             resources=resources,
             huge_pages_mib=huge_pages,

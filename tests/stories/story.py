@@ -2,7 +2,7 @@
 
 A block of commands is typed line by line. Each table after it, up to the next block, is what the cluster must come to,
 as kubectl reads it from the API server: a table whose first column is `Job` has all jobs, one of `Team` all quotas of
-Kueue, and one of `Project` all of KAI's.
+Kueue, one of `Project` all of KAI's, and one of `UltraServer` all of these.
 """
 
 import json
@@ -30,6 +30,9 @@ _PART: Final = re.compile(r"^```\n(?P<block>.*?)^```$|^(?P<table>\|.*?)^(?!\|)",
 _RULE: Final = re.compile(r"\|[-|: ]+\|")
 _TEAM: Final = re.compile(r"(?:hyperpod-ns-)?(.+?)(?:-clusterqueue)?")
 _BY_JOB: Final = re.compile(r"JobUID: ([\w-]+)")
+_FITS: Final = re.compile(r"only (\d+ out of \d+) pod")
+_ULTRASERVER: Final = "topology.k8s.aws/ultraserver-id"
+_GPU: Final = "nvidia.com/gpu"
 _WORKLOADS: Final = "workloads.kueue.x-k8s.io"
 _KINDS: Final = {
     "jobs.batch": "Job",
@@ -39,7 +42,6 @@ _KINDS: Final = {
 """The kinds of jobs that stories submit, by how kubectl names them."""
 _COMMAND_SECONDS: Final = 600
 _POLL_SECONDS: Final = 0.5
-_UNUSED: Final = {"total": "", "borrowed": ""}
 
 _QUEUES: Final = frozenset({"kueue.x-k8s.io/queue-name", "kai.scheduler/queue"})
 """The labels by which engines know the queue of a job."""
@@ -175,7 +177,7 @@ class Terminal:
     def _table(self, expected: list[Row]) -> list[Row]:
         """A table as the cluster has it, with the columns and in the order of the expected one."""
         first, *columns = expected[0]
-        read = {"Job": self._jobs, "Team": self._teams, "Project": self._projects}
+        read = {"Job": self._jobs, "Team": self._teams, "Project": self._projects, "UltraServer": self._ultraservers}
         actual = {row[first]: row for row in read[first]()}
         order = [row[first] for row in expected if row[first] in actual]
         names = [*order, *sorted(actual.keys() - order)]
@@ -191,12 +193,18 @@ class Terminal:
 
     def _jobs(self) -> Iterator[Row]:
         """One row for each job."""
-        objects = self._get("pods", *self._served(_WORKLOADS))
+        objects = self._get("pods", "nodes", *self._served(_WORKLOADS))
         jobs = [item for item in objects if item["kind"] in _KINDS.values() and _is_submitted(item)]
         names = {job["metadata"]["uid"]: job["metadata"]["name"] for job in jobs}
         causes = sorted((cause, _owner(item)) for item in objects if (cause := _preemption(item)))
         # Of a job with more than one Workload the last one counts.
         preempted = {owner: cause[1:] for cause, owner in causes}
+        workloads = {_owner(item): item for item in objects if item["kind"] == "Workload"}
+        servers = {
+            item["metadata"]["name"]: item["metadata"]["labels"].get(_ULTRASERVER, "")
+            for item in objects
+            if item["kind"] == "Node"
+        }
         for job in jobs:
             uid = job["metadata"]["uid"]
             pods = [item for item in objects if item["kind"] == "Pod" and _owner(item) == uid and _is_running(item)]
@@ -208,13 +216,32 @@ class Terminal:
                 "Nodes": str(len({pod["spec"]["nodeName"] for pod in pods})),
                 "Preempted by": names.get(cause[0], cause[0]) if cause else "",
                 "Why": cause[1] if cause else "",
+                "UltraServers": ", ".join(sorted({servers[name] for name in _assigned(workloads.get(uid, {}))})),
+                "Pods that fit": _fitting(workloads.get(uid, {})),
             }
+
+    def _ultraservers(self) -> Iterator[Row]:
+        """One row for each UltraServer of the cluster's nodes."""
+        objects = self._get("nodes", "pods")
+        used: dict[str, int] = {}
+        for pod in objects:
+            if pod["kind"] == "Pod" and _is_running(pod):
+                gpus = (entry["resources"].get("requests", {}).get(_GPU, 0) for entry in pod["spec"]["containers"])
+                node = pod["spec"]["nodeName"]
+                used[node] = used.get(node, 0) + sum(map(int, gpus))
+        servers: dict[str, list[Object]] = {}
+        for node in objects:
+            if server := node["metadata"].get("labels", {}).get(_ULTRASERVER):
+                servers.setdefault(server, []).append(node)
+        for server, nodes in servers.items():
+            free = [int(node["status"]["allocatable"][_GPU]) - used.get(node["metadata"]["name"], 0) for node in nodes]
+            yield {"UltraServer": server, "Nodes": str(len(nodes)), "GPUs free": str(sum(free))}
 
     def _projects(self) -> Iterator[Row]:
         """One row for each team's queue of KAI."""
         for queue in self._get("queues.scheduling.run.ai"):
             team = queue["metadata"]["labels"].get("podwright/team")
-            used = float(parse_quantity(queue.get("status", {}).get("allocated", {}).get("nvidia.com/gpu", 0)))
+            used = float(parse_quantity(queue.get("status", {}).get("allocated", {}).get(_GPU, 0)))
             quota = queue["spec"]["resources"]["gpu"]["quota"]
             if team:
                 yield {"Project": team, "GPUs": f"{used:g}", "GPUs over quota": f"{max(0, used - quota):g}"}
@@ -224,19 +251,21 @@ class Terminal:
         for queue in self._get("clusterqueues"):
             name = _TEAM.fullmatch(queue["metadata"]["name"])
             assert name, queue["metadata"]["name"]
-            used = {
-                resource["name"]: resource
-                for flavor in queue.get("status", {}).get("flavorsUsage", [])
-                for resource in flavor["resources"]
-            }
-            cpu, gpu = used.get("cpu", _UNUSED), used.get("nvidia.com/gpu", _UNUSED)
+            flavors = queue.get("status", {}).get("flavorsUsage", [])
+            resources = [resource for flavor in flavors for resource in flavor["resources"]]
             yield {
                 "Team": name[1],
-                "vCPU": cpu["total"],
-                "vCPU borrowed": cpu["borrowed"],
-                "GPUs": gpu["total"],
-                "GPUs borrowed": gpu["borrowed"],
+                "vCPU": _sum(resources, "cpu", "total"),
+                "vCPU borrowed": _sum(resources, "cpu", "borrowed"),
+                "GPUs": _sum(resources, _GPU, "total"),
+                "GPUs borrowed": _sum(resources, _GPU, "borrowed"),
             }
+
+
+def _sum(resources: list[Object], name: str, kind: str) -> str:
+    """How much of a resource is in use, of all flavors; empty where no quota names it."""
+    amounts = [parse_quantity(resource[kind]) for resource in resources if resource["name"] == name]
+    return f"{sum(amounts):f}" if amounts else ""
 
 
 def _owner(item: Object) -> str:
@@ -269,6 +298,29 @@ def _preemption(item: Object) -> tuple[str, str, str] | None:
             by = job[1] if job else condition["message"]
             return condition["lastTransitionTime"], by, condition["reason"]
     return None
+
+
+def _assigned(workload: Object) -> Iterator[str]:
+    """The nodes that Kueue has assigned to a Workload by topology."""
+    admission = workload.get("status", {}).get("admission", {})
+    for pod_set in admission.get("podSetAssignments", ()):
+        for part in pod_set.get("topologyAssignment", {}).get("slices", ()):
+            # The last level is the node.
+            names = part["valuesPerLevel"][-1]
+            if "universal" in names:
+                yield names["universal"]
+                continue
+            individual = names["individual"]
+            prefix, suffix = individual.get("prefix", ""), individual.get("suffix", "")
+            yield from (f"{prefix}{root}{suffix}" for root in individual["roots"])
+
+
+def _fitting(workload: Object) -> str:
+    """How many of a waiting Workload's pods would fit into one domain, as Kueue says."""
+    for condition in workload.get("status", {}).get("conditions", ()):
+        if condition["type"] == "QuotaReserved" and (fits := _FITS.search(condition["message"])):
+            return fits[1]
+    return ""
 
 
 def _lines(rows: list[Row]) -> str:
