@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import admission_times
 import boot_times
 import commands
 import doctor_matrix
@@ -52,9 +53,10 @@ PARTS = {
     "promotion": promotion_times.report,
     "house": house.report,
     "mutants": mutants_run.report,
+    "admission": admission_times.report,
 }
-# Takes hours, so only who asks for it gets it.
-ON_REQUEST = ("mutants",)
+# These take hours, or need the control plane, so only who asks for them gets them.
+ON_REQUEST = ("mutants", "admission")
 
 
 def main() -> int:
