@@ -13,7 +13,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import admission_times
 import boot_times
 import commands
 import doctor_matrix
@@ -30,6 +29,7 @@ import report_cost
 import series
 import status_cost
 import synthesis_times
+from clusters import admission, control_planes
 from mutants import run as mutants_run
 from timing import ROOT
 
@@ -53,10 +53,11 @@ PARTS = {
     "promotion": promotion_times.report,
     "house": house.report,
     "mutants": mutants_run.report,
-    "admission": admission_times.report,
+    "admission": admission.report,
+    "control-plane": control_planes.report,
 }
 # These take hours, or need the control plane, so only who asks for them gets them.
-ON_REQUEST = ("mutants", "admission")
+ON_REQUEST = ("mutants", "admission", "control-plane")
 
 
 def main() -> int:

@@ -8,7 +8,6 @@ import admission_times
 from needs import require
 from podwright.sandbox.control_plane.cache import Cache, State
 from podwright.sandbox.control_plane.pins import pins
-from timing import ROOT
 
 
 def test_two_teams_get_what_they_are_guaranteed(tmp_path: Path) -> None:
@@ -19,13 +18,13 @@ def test_two_teams_get_what_they_are_guaranteed(tmp_path: Path) -> None:
 
 
 def test_the_scenarios_nodes_have_what_fifty_teams_own() -> None:
-    content = admission_times.environment(admission_times.TEAMS)
+    content = admission_times.environment(50)
     nodes = {"p5": 60, "p4d": 25, "g5": 15}
-    scenario = yaml.safe_load((ROOT / "environments/governed-hundred.yaml").read_text())
+    scenario = yaml.safe_load(admission_times.SCENARIO.read_text())
     assert {name: scenario["instance_groups"][name]["count"] for name in nodes} == nodes
     assert content["instance_groups"] == scenario["instance_groups"]
     for group, guaranteed in admission_times.GUARANTEED.items():
-        assert guaranteed * admission_times.TEAMS <= nodes[group] * 8
+        assert guaranteed * 50 <= nodes[group] * 8
         assert admission_times.ASKED[group] > guaranteed
     assert len(content["jobs"]) == 1000
-    assert admission_times.fitting(admission_times.TEAMS) == 750
+    assert admission_times.fitting(50) == 750

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,7 @@ from podwright.sandbox.control_plane.cache import Cache, State
 from podwright.sandbox.control_plane.pins import pins
 
 _PART: Final = re.compile(r"^```\n(?P<block>.*?)^```$|^(?P<table>\|.*?)^(?!\|)", re.MULTILINE | re.DOTALL)
+_FILE: Final = re.compile(r"\(\.\./\.\./environments/([\w-]+\.yaml)\)")
 _RULE: Final = re.compile(r"\|[-|: ]+\|")
 _TEAM: Final = re.compile(r"(?:hyperpod-ns-)?(.+?)(?:-clusterqueue)?")
 _BY_JOB: Final = re.compile(r"JobUID: ([\w-]+)")
@@ -38,8 +39,12 @@ _KINDS: Final = {
     "jobs.batch": "Job",
     "pytorchjobs.kubeflow.org": "PyTorchJob",
     "hyperpodpytorchjobs.sagemaker.amazonaws.com": "HyperPodPyTorchJob",
+    "rayjobs.ray.io": "RayJob",
+    "trainjobs.trainer.kubeflow.org": "TrainJob",
 }
 """The kinds of jobs that stories submit, by how kubectl names them."""
+_BETWEEN: Final = ("rayclusters.ray.io", "jobsets.jobset.x-k8s.io")
+"""The kinds that own pods, and that a submitted job owns."""
 _COMMAND_SECONDS: Final = 600
 _POLL_SECONDS: Final = 0.5
 
@@ -64,11 +69,15 @@ class Step:
     tables: list[list[Row]] = field(default_factory=list)
 
 
+def page(scenario: str) -> str:
+    """What a scenario's page says."""
+    return (ROOT / f"docs/scenarios/{scenario}.md").read_text(encoding="utf-8")
+
+
 def story(scenario: str) -> list[Step]:
     """The steps of a scenario's page. The first is how one gets there; it has no tables."""
-    page = (ROOT / f"docs/scenarios/{scenario}.md").read_text(encoding="utf-8")
     steps: list[Step] = []
-    for part in _PART.finditer(f"{page}\n"):
+    for part in _PART.finditer(f"{page(scenario)}\n"):
         if part["block"]:
             steps.append(Step(part["block"].splitlines()))
         else:
@@ -84,9 +93,10 @@ def _rows(table: str) -> list[Row]:
 
 @contextmanager
 def deployed(scenario: str, folder: Path, time_scale: float) -> Iterator["Terminal"]:
-    """A terminal in a folder with the scenario's file, and with a sandbox of its own in which it is deployed."""
-    (folder / "environments").mkdir()
-    shutil.copy(ROOT / f"environments/{scenario}.yaml", folder / "environments")
+    """A terminal in a folder with the scenario's files, and with a sandbox of its own in which it is deployed."""
+    shutil.copytree(ROOT / "environments/shared", folder / "environments/shared")
+    for name in set(_FILE.findall(page(scenario))):
+        shutil.copy(ROOT / "environments" / name, folder / "environments")
     server.start(folder, port=0, time_scale=time_scale, kubernetes="real")
     try:
         user = Terminal(folder)
@@ -117,8 +127,12 @@ class Terminal:
 
     @property
     def plane(self) -> Path:
-        """The folder of the cluster's control plane."""
-        (folder,) = (self.folder / server.STATE_DIRECTORY / "kubernetes").glob("*/*/*")
+        """The folder of the only cluster's control plane."""
+        return self.plane_of("")
+
+    def plane_of(self, environment: str) -> Path:
+        """The folder of the control plane of an environment's cluster."""
+        (folder,) = (self.folder / server.STATE_DIRECTORY / "kubernetes").glob(f"*/*/{environment}*-eks-*")
         return folder
 
     def play(self, steps: list[Step], seconds: float = 180) -> None:
@@ -193,7 +207,8 @@ class Terminal:
 
     def _jobs(self) -> Iterator[Row]:
         """One row for each job."""
-        objects = self._get("pods", "nodes", *self._served(_WORKLOADS))
+        objects = self._get("pods", "nodes", *self._served(_WORKLOADS, *_BETWEEN))
+        owners = {item["metadata"]["uid"]: _owner(item) for item in objects if item["kind"] != "Pod"}
         jobs = [item for item in objects if item["kind"] in _KINDS.values() and _is_submitted(item)]
         names = {job["metadata"]["uid"]: job["metadata"]["name"] for job in jobs}
         causes = sorted((cause, _owner(item)) for item in objects if (cause := _preemption(item)))
@@ -205,9 +220,10 @@ class Terminal:
             for item in objects
             if item["kind"] == "Node"
         }
+        running = [item for item in objects if item["kind"] == "Pod" and _is_running(item)]
         for job in jobs:
             uid = job["metadata"]["uid"]
-            pods = [item for item in objects if item["kind"] == "Pod" and _owner(item) == uid and _is_running(item)]
+            pods = [item for item in running if _comes_from(item, uid, owners)]
             cause = preempted.get(uid)
             yield {
                 "Job": names[uid],
@@ -218,6 +234,7 @@ class Terminal:
                 "Why": cause[1] if cause else "",
                 "UltraServers": ", ".join(sorted({servers[name] for name in _assigned(workloads.get(uid, {}))})),
                 "Pods that fit": _fitting(workloads.get(uid, {})),
+                "Worker": workloads.get(uid, {}).get("status", {}).get("clusterName", ""),
             }
 
     def _ultraservers(self) -> Iterator[Row]:
@@ -272,6 +289,14 @@ def _owner(item: Object) -> str:
     return next((owner["uid"] for owner in item["metadata"].get("ownerReferences", ()) if owner.get("controller")), "")
 
 
+def _comes_from(item: Object, uid: str, owners: Mapping[str, str]) -> bool:
+    """Whether an object is owned by that of a uid, or by one that it owns."""
+    owner = _owner(item)
+    while owner and owner != uid:
+        owner = owners.get(owner, "")
+    return bool(owner)
+
+
 def _state(job: Object) -> str:
     """As `kubectl get` prints it."""
     status = job.get("status", {})
@@ -282,8 +307,8 @@ def _state(job: Object) -> str:
 
 
 def _is_submitted(job: Object) -> bool:
-    """Whether a job was submitted by a user, and is none of those that a deployment makes."""
-    return not _QUEUES.isdisjoint(job["metadata"].get("labels", {}))
+    """Whether a job was submitted by a user, and is none of those that a deployment or another job makes."""
+    return not _owner(job) and not _QUEUES.isdisjoint(job["metadata"].get("labels", {}))
 
 
 def _is_running(pod: Object) -> bool:

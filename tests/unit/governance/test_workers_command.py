@@ -37,8 +37,9 @@ def test_who_is_no_manager_and_what_is_no_worker(
 def test_a_worker_of_nobody_knows_where(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = project / f"environments/{MANAGER}.yaml"
     text = file.read_text()
-    assert text.count("environment: shared-platform-ohio\n") == 1
-    file.write_text(text.replace("environment: shared-platform-ohio\n", ""))
+    line = "          environment: shared-platform-ohio\n"
+    assert text.count(line) == 1
+    file.write_text(text.replace(line, ""))
     assert cli.main(["workers", MANAGER, "--sandbox", "--project", str(project)]) == 2
     assert "which environment of this project ohio is" in capsys.readouterr().err
     # Nothing was made of the other worker either.

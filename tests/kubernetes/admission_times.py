@@ -1,6 +1,5 @@
 """How long Kueue takes to admit many jobs of many teams on the nodes of environments/governed-hundred.yaml."""
 
-import argparse
 import json
 import time
 from collections.abc import Iterator
@@ -20,19 +19,14 @@ from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.eks.task_governance import apply_policy, apply_quota, settings
 from podwright.sandbox.kubernetes.api_objects import ApiObjects
 from real_cluster import add_nodes, api, started, wait
-from table import Report, markdown
-from timing import ROOT
 
-TEAMS: Final = 50
+SCENARIO: Final = Path(__file__).resolve().parents[2] / "environments/governed-hundred.yaml"
 GUARANTEED: Final = {"p5": 9, "p4d": 4, "g5": 2}
 """GPUs of each team, by group: fifty teams own 750 of the 800 that the hundred nodes have."""
 ASKED: Final = {"p5": 12, "p4d": 5, "g5": 3}
 """Jobs of each team, by group, with one GPU each: twenty, of which fifteen fit."""
 _SECONDS: Final = 900.0
 _CLIENTS: Final = 8
-# Of Kueue 0.19.2's own tests: workloads, nodes, and the mean seconds of a run that their limits are computed from.
-# Source: test/performance/scheduler/configs/*/rangespec.yaml and generator.yaml of its module.
-_PUBLISHED: Final = (("baseline", 15_000, "none", 351.1), ("tas", 15_000, "640", 401.5))
 
 
 @dataclass(frozen=True)
@@ -46,7 +40,7 @@ class Times:
 
 def environment(teams: int) -> dict[str, Any]:
     """The scenario with so many teams in place of its five, which want more than they are guaranteed."""
-    content = yaml.safe_load((ROOT / "environments/governed-hundred.yaml").read_text(encoding="utf-8"))
+    content = yaml.safe_load(SCENARIO.read_text(encoding="utf-8"))
     names = [f"team-{number:02}" for number in range(teams)]
     quota = {group: {"accelerators": count} for group, count in GUARANTEED.items()}
     content["governance"]["teams"] = {name: {"quota": quota, "borrow_limit_percent": 100} for name in names}
@@ -82,21 +76,6 @@ def admit(folder: Path, teams: int) -> Times:
 def fitting(teams: int) -> int:
     """How many jobs fit: a team's guarantee holds against whoever borrowed of it, and nobody owns the rest."""
     return teams * sum(GUARANTEED.values())
-
-
-def report(folder: Path, args: argparse.Namespace) -> Report:
-    """One run, since each takes minutes, beside the figures that Kueue publishes. There is no limit."""
-    times, jobs, fit = admit(folder, TEAMS), TEAMS * sum(ASKED.values()), fitting(TEAMS)
-    rows = [
-        [f"{jobs:,} jobs of {TEAMS} teams created", "", f"{times.created:.1f} s", f"{jobs / times.created:.0f}"],
-        [f"all {fit} that fit are admitted", "100", f"{times.admitted:.1f} s", f"{fit / times.admitted:.1f}"],
-        [f"the pods of all {fit} run", "100", f"{times.running:.1f} s", f"{fit / times.running:.1f}"],
-    ]
-    rows += [
-        [f"Kueue's own test `{name}`: {count:,} workloads", nodes, f"{seconds:.0f} s", f"{count / seconds:.0f}"]
-        for name, count, nodes, seconds in _PUBLISHED
-    ]
-    return Report(markdown(["since the first job", "nodes", "elapsed", "a second"], rows), kept=True)
 
 
 def _apply_quotas(plane: ControlPlane, loaded: LoadedEnvironment) -> None:
