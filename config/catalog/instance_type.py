@@ -94,6 +94,11 @@ class InstanceType:
     overridden: frozenset[str] = frozenset()
     """Fields that the environment set."""
 
+    @property
+    def kubernetes_architecture(self) -> str:
+        """As Kubernetes, and container images, call its architecture."""
+        return "amd64" if self.architecture == "x86_64" else self.architecture
+
     def addresses(
         self, orchestrator: Literal["eks", "slurm", "none"], interface_type: Literal["efa", "efa-only"] = "efa"
     ) -> Tally:

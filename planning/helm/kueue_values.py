@@ -36,14 +36,18 @@ _CONCURRENCY: Final = {
     "ResourceFlavor.kueue.x-k8s.io": 1,
 }
 
-# Off, because quotas count what device plugins offer. On, Kueue 0.19 asks for resource.k8s.io/v1, so Kubernetes 1.34,
-# and as we read it refuses a pod that claims a device without a quota, such as the NVLink channel of an UltraServer.
-# Source: Kueue documentation, "Dynamic Resource Allocation", 2026-03.
-_GATES: Final = {
+DEVICE_CLAIMS: Final = {
     "KueueDRAIntegration": False,
     "KueueDRAIntegrationExtendedResource": False,
     "KueueDRAIntegrationPartitionableDevices": False,
+    "KueueDRARejectWorkloadsWhenDRADisabled": False,
 }
+"""Feature gates by which Kueue counts no claims of devices, and takes work that has some.
+
+Quotas count what device plugins offer. With the first one on, Kueue 0.19 refuses a pod that claims a device without a
+quota, such as the NVLink channel of an UltraServer; with it off, and the last one on, every pod that claims a device.
+Source: Kueue 0.19.2, `pkg/controller/core/workload_controller.go`.
+"""
 # One manager on each node, as far as there are several.
 _SPREAD: Final = {
     "maxSkew": 1,
@@ -112,7 +116,7 @@ def manager_configuration(governance: Governance, *, neuron: bool = False) -> di
         "leaderElection": {"leaderElect": True, "resourceName": "c1f6bfd2.kueue.x-k8s.io"},
         "clientConnection": _CLIENT,
         "controller": {"groupKindConcurrency": _CONCURRENCY},
-        "featureGates": {**_GATES, **kueue.feature_gates},
+        "featureGates": {**DEVICE_CLAIMS, **kueue.feature_gates},
         "manageJobsWithoutQueueName": kueue.every_job,
         # Pods of the system are of no team, and Kueue must not hold them.
         "managedJobsNamespaceSelector": of_teams,

@@ -28,7 +28,6 @@ _HUGE_PAGES_MIB: Final = 5120
 GROUP_LABEL: Final = "sagemaker.amazonaws.com/instance-group-name"
 TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
 ARCHITECTURE_LABEL: Final = "kubernetes.io/arch"
-_ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
 
 
 class PodPlan(NamedTuple):
@@ -143,7 +142,7 @@ class Planner:
             selector[TYPE_LABEL] = rows[0].name
         # Images are built for one architecture, and nodes of the other would only fail to start them.
         if rows[0].architecture != "x86_64":
-            selector[ARCHITECTURE_LABEL] = _ARCHITECTURES[rows[0].architecture]
+            selector[ARCHITECTURE_LABEL] = rows[0].kubernetes_architecture
         return PodPlan(
             resources=resources,
             huge_pages_mib=huge_pages,

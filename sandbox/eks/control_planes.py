@@ -22,6 +22,7 @@ from ..hyperpod.pod_ends import DrillService, PodEnds
 from ..kubernetes.cluster_objects import ApiError
 from ..kubernetes.secure_server import secure_server
 from ..protocol.json_objects import JsonObject
+from .compute_domains import ComputeDomains
 from .task_governance import settings
 from .webhook_files import api_server_options
 
@@ -59,6 +60,7 @@ class _Followers:
 
     kubelets: Kubelets
     pod_ends: PodEnds
+    compute_domains: ComputeDomains
     logs: BaseWSGIServer
 
     @classmethod
@@ -68,7 +70,7 @@ class _Followers:
         logs = secure_server(answers, plane.kubelets.server("kubelet"), clients=plane.kubelets.file)
         threading.Thread(target=logs.serve_forever, daemon=True, name=f"kubelets of {cluster}").start()
         at = (plane.kubeconfig, region, cluster)
-        return cls(Kubelets(*at, logs.server_port), PodEnds(*at), logs)
+        return cls(Kubelets(*at, logs.server_port), PodEnds(*at), ComputeDomains(plane.kubeconfig), logs)
 
     def close(self) -> None:
         """Answer no more."""
@@ -176,6 +178,7 @@ class ControlPlanes:
                 plane.kai.run()
                 followers.kubelets.follow(service)
                 followers.pod_ends.follow(service)
+                followers.compute_domains.follow(followers.kubelets.instance_types)
             except ApiError as error:
                 logging.warning("the nodes of %s are not followed: %s", cluster, error)
             except CommandError as error:

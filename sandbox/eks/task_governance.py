@@ -15,7 +15,7 @@ from ...config.catalog.instance_types import catalog
 from ...config.catalog.topologies import topology
 from ...config.settings.governance.kueue import FRAMEWORKS
 from ...config.settings.governance.task_governance import CONTROLLER, NAMESPACE
-from ...planning.helm.kueue_values import EXTERNAL_FRAMEWORK
+from ...planning.helm.kueue_values import DEVICE_CLAIMS, EXTERNAL_FRAMEWORK
 from ...planning.quota.amounts import EFA
 from ...planning.quota.team_names import cluster_queue, local_queue, priority_class, team_namespace
 from ..kubernetes.cluster_objects import ClusterObjects, ensure_namespace
@@ -55,11 +55,12 @@ def install(objects: ClusterObjects) -> None:
 def settings(policy: JsonObject) -> JsonObject:
     """Of Kueue's configuration, as podwright reads it, what a cluster's scheduler configuration makes of it.
 
-    Quotas count what a compute quota can name, and no EFA devices. Teams have equal shares by their weights, unless the
-    policy says that idle devices are for who comes first.
+    Quotas count what a compute quota can name, and no EFA devices or claims of devices. Teams have equal shares by
+    their weights, unless the policy says that idle devices are for who comes first.
     """
     fair = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
     return {
+        "featureGates": DEVICE_CLAIMS,
         "integrations": {"frameworks": list(FRAMEWORKS), "externalFrameworks": [EXTERNAL_FRAMEWORK]},
         "resources": {"excludeResourcePrefixes": ["ephemeral-storage", "hugepages-", EFA]},
         "fairSharing": fair if policy.get("FairShare", "Enabled") == "Enabled" else None,

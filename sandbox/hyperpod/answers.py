@@ -110,6 +110,8 @@ def kubernetes_node(cluster: Cluster, node: Node, timestamp: datetime) -> JsonOb
         words = "Kubelet stopped posting node status."
         ready = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": words}
     health = "Unschedulable" if status == "DeepHealthCheckInProgress" else node.health
+    row = catalog().find(node.instance_type)
+    architecture = row.kubernetes_architecture if row else "amd64"
     taints = [{"key": f"{_LABEL}node-health-status", "effect": "NoSchedule", "value": "Unschedulable"}]
     results = {
         "apiVersion": "v1",
@@ -119,6 +121,8 @@ def kubernetes_node(cluster: Cluster, node: Node, timestamp: datetime) -> JsonOb
             "creationTimestamp": node.ready.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "labels": {
                 "kubernetes.io/hostname": f"hyperpod-{node.instance_id}",
+                "kubernetes.io/os": "linux",
+                "kubernetes.io/arch": architecture,
                 "node.kubernetes.io/instance-type": node.instance_type,
                 "topology.kubernetes.io/region": cluster.region,
                 "topology.kubernetes.io/zone": node.zone,
@@ -150,6 +154,7 @@ def kubernetes_node(cluster: Cluster, node: Node, timestamp: datetime) -> JsonOb
             ],
             "nodeInfo": {
                 "bootID": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{node.instance_id}/{node.boots}/{node.updating_until}")),
+                "architecture": architecture,
                 "kubeletVersion": f"v{node.kubelet}.0-sandbox",
             },
         },

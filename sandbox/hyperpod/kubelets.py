@@ -49,6 +49,11 @@ class Kubelets:
         self._written: dict[str, JsonObject] = {}
         """What was last written of each node's metadata and specification."""
 
+    @property
+    def instance_types(self) -> set[str]:
+        """Those of the nodes that were last written."""
+        return {node["labels"].get(_TYPE, "") for node in self._written.values()}
+
     def follow(self, service: NodeService) -> None:
         """Hand on what others changed, then make, change and delete Node objects until they are as they should be."""
         actual = self._nodes()

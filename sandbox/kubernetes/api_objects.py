@@ -29,7 +29,7 @@ _LOG = logging.getLogger(__name__)
 # Owns the fields that the sandbox applies. Who does not change it can take a field out again by leaving it out.
 _MANAGER = "podwright-sandbox"
 _DEFINITION = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-# Below the 60 s that the sandbox's services wait for one another. A namespace takes 5 s.
+# Below the 300 s that the services of the sandbox wait for one another. A namespace takes 5 s.
 _WAIT_SECONDS = 50.0
 _POLL_SECONDS = 0.1
 _PLUGIN = "podwright"

@@ -49,7 +49,8 @@ class Loopback:
 
 @cache
 def _client(endpoint: str, key: str, service: str, region: str) -> Any:
-    config = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}, read_timeout=60)
+    # An add-on brings an operator, which takes minutes to get ready on a busy machine.
+    config = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}, read_timeout=300)
     session: Any = Session(key, "sandbox", region_name=region)
     return session.client(service, endpoint_url=endpoint, config=config)
 

@@ -29,6 +29,7 @@ import report_cost
 import series
 import status_cost
 import synthesis_times
+from clusters import admission, control_planes
 from mutants import run as mutants_run
 from timing import ROOT
 
@@ -52,9 +53,11 @@ PARTS = {
     "promotion": promotion_times.report,
     "house": house.report,
     "mutants": mutants_run.report,
+    "admission": admission.report,
+    "control-plane": control_planes.report,
 }
-# Takes hours, so only who asks for it gets it.
-ON_REQUEST = ("mutants",)
+# These take hours, or need the control plane, so only who asks for them gets them.
+ON_REQUEST = ("mutants", "admission", "control-plane")
 
 
 def main() -> int:

@@ -2,7 +2,7 @@
 
 A block of commands is typed line by line. Each table after it, up to the next block, is what the cluster must come to,
 as kubectl reads it from the API server: a table whose first column is `Job` has all jobs, one of `Team` all quotas of
-Kueue, and one of `Project` all of KAI's.
+Kueue, one of `Project` all of KAI's, and one of `UltraServer` all of these.
 """
 
 import json
@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,19 +27,26 @@ from podwright.sandbox.control_plane.cache import Cache, State
 from podwright.sandbox.control_plane.pins import pins
 
 _PART: Final = re.compile(r"^```\n(?P<block>.*?)^```$|^(?P<table>\|.*?)^(?!\|)", re.MULTILINE | re.DOTALL)
+_FILE: Final = re.compile(r"\(\.\./\.\./environments/([\w-]+\.yaml)\)")
 _RULE: Final = re.compile(r"\|[-|: ]+\|")
 _TEAM: Final = re.compile(r"(?:hyperpod-ns-)?(.+?)(?:-clusterqueue)?")
 _BY_JOB: Final = re.compile(r"JobUID: ([\w-]+)")
+_FITS: Final = re.compile(r"only (\d+ out of \d+) pod")
+_ULTRASERVER: Final = "topology.k8s.aws/ultraserver-id"
+_GPU: Final = "nvidia.com/gpu"
 _WORKLOADS: Final = "workloads.kueue.x-k8s.io"
 _KINDS: Final = {
     "jobs.batch": "Job",
     "pytorchjobs.kubeflow.org": "PyTorchJob",
     "hyperpodpytorchjobs.sagemaker.amazonaws.com": "HyperPodPyTorchJob",
+    "rayjobs.ray.io": "RayJob",
+    "trainjobs.trainer.kubeflow.org": "TrainJob",
 }
 """The kinds of jobs that stories submit, by how kubectl names them."""
+_BETWEEN: Final = ("rayclusters.ray.io", "jobsets.jobset.x-k8s.io")
+"""The kinds that own pods, and that a submitted job owns."""
 _COMMAND_SECONDS: Final = 600
 _POLL_SECONDS: Final = 0.5
-_UNUSED: Final = {"total": "", "borrowed": ""}
 
 _QUEUES: Final = frozenset({"kueue.x-k8s.io/queue-name", "kai.scheduler/queue"})
 """The labels by which engines know the queue of a job."""
@@ -62,11 +69,15 @@ class Step:
     tables: list[list[Row]] = field(default_factory=list)
 
 
+def page(scenario: str) -> str:
+    """What a scenario's page says."""
+    return (ROOT / f"docs/scenarios/{scenario}.md").read_text(encoding="utf-8")
+
+
 def story(scenario: str) -> list[Step]:
     """The steps of a scenario's page. The first is how one gets there; it has no tables."""
-    page = (ROOT / f"docs/scenarios/{scenario}.md").read_text(encoding="utf-8")
     steps: list[Step] = []
-    for part in _PART.finditer(f"{page}\n"):
+    for part in _PART.finditer(f"{page(scenario)}\n"):
         if part["block"]:
             steps.append(Step(part["block"].splitlines()))
         else:
@@ -82,9 +93,10 @@ def _rows(table: str) -> list[Row]:
 
 @contextmanager
 def deployed(scenario: str, folder: Path, time_scale: float) -> Iterator["Terminal"]:
-    """A terminal in a folder with the scenario's file, and with a sandbox of its own in which it is deployed."""
-    (folder / "environments").mkdir()
-    shutil.copy(ROOT / f"environments/{scenario}.yaml", folder / "environments")
+    """A terminal in a folder with the scenario's files, and with a sandbox of its own in which it is deployed."""
+    shutil.copytree(ROOT / "environments/shared", folder / "environments/shared")
+    for name in set(_FILE.findall(page(scenario))):
+        shutil.copy(ROOT / "environments" / name, folder / "environments")
     server.start(folder, port=0, time_scale=time_scale, kubernetes="real")
     try:
         user = Terminal(folder)
@@ -115,8 +127,12 @@ class Terminal:
 
     @property
     def plane(self) -> Path:
-        """The folder of the cluster's control plane."""
-        (folder,) = (self.folder / server.STATE_DIRECTORY / "kubernetes").glob("*/*/*")
+        """The folder of the only cluster's control plane."""
+        return self.plane_of("")
+
+    def plane_of(self, environment: str) -> Path:
+        """The folder of the control plane of an environment's cluster."""
+        (folder,) = (self.folder / server.STATE_DIRECTORY / "kubernetes").glob(f"*/*/{environment}*-eks-*")
         return folder
 
     def play(self, steps: list[Step], seconds: float = 180) -> None:
@@ -175,7 +191,7 @@ class Terminal:
     def _table(self, expected: list[Row]) -> list[Row]:
         """A table as the cluster has it, with the columns and in the order of the expected one."""
         first, *columns = expected[0]
-        read = {"Job": self._jobs, "Team": self._teams, "Project": self._projects}
+        read = {"Job": self._jobs, "Team": self._teams, "Project": self._projects, "UltraServer": self._ultraservers}
         actual = {row[first]: row for row in read[first]()}
         order = [row[first] for row in expected if row[first] in actual]
         names = [*order, *sorted(actual.keys() - order)]
@@ -191,15 +207,23 @@ class Terminal:
 
     def _jobs(self) -> Iterator[Row]:
         """One row for each job."""
-        objects = self._get("pods", *self._served(_WORKLOADS))
+        objects = self._get("pods", "nodes", *self._served(_WORKLOADS, *_BETWEEN))
+        owners = {item["metadata"]["uid"]: _owner(item) for item in objects if item["kind"] != "Pod"}
         jobs = [item for item in objects if item["kind"] in _KINDS.values() and _is_submitted(item)]
         names = {job["metadata"]["uid"]: job["metadata"]["name"] for job in jobs}
         causes = sorted((cause, _owner(item)) for item in objects if (cause := _preemption(item)))
         # Of a job with more than one Workload the last one counts.
         preempted = {owner: cause[1:] for cause, owner in causes}
+        workloads = {_owner(item): item for item in objects if item["kind"] == "Workload"}
+        servers = {
+            item["metadata"]["name"]: item["metadata"]["labels"].get(_ULTRASERVER, "")
+            for item in objects
+            if item["kind"] == "Node"
+        }
+        running = [item for item in objects if item["kind"] == "Pod" and _is_running(item)]
         for job in jobs:
             uid = job["metadata"]["uid"]
-            pods = [item for item in objects if item["kind"] == "Pod" and _owner(item) == uid and _is_running(item)]
+            pods = [item for item in running if _comes_from(item, uid, owners)]
             cause = preempted.get(uid)
             yield {
                 "Job": names[uid],
@@ -208,13 +232,33 @@ class Terminal:
                 "Nodes": str(len({pod["spec"]["nodeName"] for pod in pods})),
                 "Preempted by": names.get(cause[0], cause[0]) if cause else "",
                 "Why": cause[1] if cause else "",
+                "UltraServers": ", ".join(sorted({servers[name] for name in _assigned(workloads.get(uid, {}))})),
+                "Pods that fit": _fitting(workloads.get(uid, {})),
+                "Worker": workloads.get(uid, {}).get("status", {}).get("clusterName", ""),
             }
+
+    def _ultraservers(self) -> Iterator[Row]:
+        """One row for each UltraServer of the cluster's nodes."""
+        objects = self._get("nodes", "pods")
+        used: dict[str, int] = {}
+        for pod in objects:
+            if pod["kind"] == "Pod" and _is_running(pod):
+                gpus = (entry["resources"].get("requests", {}).get(_GPU, 0) for entry in pod["spec"]["containers"])
+                node = pod["spec"]["nodeName"]
+                used[node] = used.get(node, 0) + sum(map(int, gpus))
+        servers: dict[str, list[Object]] = {}
+        for node in objects:
+            if server := node["metadata"].get("labels", {}).get(_ULTRASERVER):
+                servers.setdefault(server, []).append(node)
+        for server, nodes in servers.items():
+            free = [int(node["status"]["allocatable"][_GPU]) - used.get(node["metadata"]["name"], 0) for node in nodes]
+            yield {"UltraServer": server, "Nodes": str(len(nodes)), "GPUs free": str(sum(free))}
 
     def _projects(self) -> Iterator[Row]:
         """One row for each team's queue of KAI."""
         for queue in self._get("queues.scheduling.run.ai"):
             team = queue["metadata"]["labels"].get("podwright/team")
-            used = float(parse_quantity(queue.get("status", {}).get("allocated", {}).get("nvidia.com/gpu", 0)))
+            used = float(parse_quantity(queue.get("status", {}).get("allocated", {}).get(_GPU, 0)))
             quota = queue["spec"]["resources"]["gpu"]["quota"]
             if team:
                 yield {"Project": team, "GPUs": f"{used:g}", "GPUs over quota": f"{max(0, used - quota):g}"}
@@ -224,23 +268,33 @@ class Terminal:
         for queue in self._get("clusterqueues"):
             name = _TEAM.fullmatch(queue["metadata"]["name"])
             assert name, queue["metadata"]["name"]
-            used = {
-                resource["name"]: resource
-                for flavor in queue.get("status", {}).get("flavorsUsage", [])
-                for resource in flavor["resources"]
-            }
-            cpu, gpu = used.get("cpu", _UNUSED), used.get("nvidia.com/gpu", _UNUSED)
+            flavors = queue.get("status", {}).get("flavorsUsage", [])
+            resources = [resource for flavor in flavors for resource in flavor["resources"]]
             yield {
                 "Team": name[1],
-                "vCPU": cpu["total"],
-                "vCPU borrowed": cpu["borrowed"],
-                "GPUs": gpu["total"],
-                "GPUs borrowed": gpu["borrowed"],
+                "vCPU": _sum(resources, "cpu", "total"),
+                "vCPU borrowed": _sum(resources, "cpu", "borrowed"),
+                "GPUs": _sum(resources, _GPU, "total"),
+                "GPUs borrowed": _sum(resources, _GPU, "borrowed"),
             }
+
+
+def _sum(resources: list[Object], name: str, kind: str) -> str:
+    """How much of a resource is in use, of all flavors; empty where no quota names it."""
+    amounts = [parse_quantity(resource[kind]) for resource in resources if resource["name"] == name]
+    return f"{sum(amounts):f}" if amounts else ""
 
 
 def _owner(item: Object) -> str:
     return next((owner["uid"] for owner in item["metadata"].get("ownerReferences", ()) if owner.get("controller")), "")
+
+
+def _comes_from(item: Object, uid: str, owners: Mapping[str, str]) -> bool:
+    """Whether an object is owned by that of a uid, or by one that it owns."""
+    owner = _owner(item)
+    while owner and owner != uid:
+        owner = owners.get(owner, "")
+    return bool(owner)
 
 
 def _state(job: Object) -> str:
@@ -253,8 +307,8 @@ def _state(job: Object) -> str:
 
 
 def _is_submitted(job: Object) -> bool:
-    """Whether a job was submitted by a user, and is none of those that a deployment makes."""
-    return not _QUEUES.isdisjoint(job["metadata"].get("labels", {}))
+    """Whether a job was submitted by a user, and is none of those that a deployment or another job makes."""
+    return not _owner(job) and not _QUEUES.isdisjoint(job["metadata"].get("labels", {}))
 
 
 def _is_running(pod: Object) -> bool:
@@ -269,6 +323,29 @@ def _preemption(item: Object) -> tuple[str, str, str] | None:
             by = job[1] if job else condition["message"]
             return condition["lastTransitionTime"], by, condition["reason"]
     return None
+
+
+def _assigned(workload: Object) -> Iterator[str]:
+    """The nodes that Kueue has assigned to a Workload by topology."""
+    admission = workload.get("status", {}).get("admission", {})
+    for pod_set in admission.get("podSetAssignments", ()):
+        for part in pod_set.get("topologyAssignment", {}).get("slices", ()):
+            # The last level is the node.
+            names = part["valuesPerLevel"][-1]
+            if "universal" in names:
+                yield names["universal"]
+                continue
+            individual = names["individual"]
+            prefix, suffix = individual.get("prefix", ""), individual.get("suffix", "")
+            yield from (f"{prefix}{root}{suffix}" for root in individual["roots"])
+
+
+def _fitting(workload: Object) -> str:
+    """How many of a waiting Workload's pods would fit into one domain, as Kueue says."""
+    for condition in workload.get("status", {}).get("conditions", ()):
+        if condition["type"] == "QuotaReserved" and (fits := _FITS.search(condition["message"])):
+            return fits[1]
+    return ""
 
 
 def _lines(rows: list[Row]) -> str:

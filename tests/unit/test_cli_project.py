@@ -72,8 +72,8 @@ def test_project_prints_environments_and_links(capsys: pytest.CaptureFixture[str
     row = next(line for line in lines if line[:1] == ["shared-platform-ohio"])
     assert row[1:5] == ["111122223333", "us-east-2", "shared-platform-ohio", "(eks)"]
     assert row[-2:] == ["10.56.0.0/16", "environments/shared/platform-worker.yaml"]
-    assert ["shared-platform-wanted", "ohio", "shared-platform-ohio", "h200", "16", "job,", "ray", "yes"] in [
-        line[:8] for line in lines
+    assert ["shared-platform-wanted", "ohio", "shared-platform-ohio", "h200", "16", "job,", "ray,", "train", "yes"] in [
+        line[:9] for line in lines
     ]
 
 

@@ -43,6 +43,8 @@ def test_huge_pages_of_efa_pods_need_no_quota() -> None:
 def test_claims_of_devices_need_no_quota_of_their_own() -> None:
     gates = configuration()["featureGates"]
     assert gates["KueueDRAIntegration"] is False
+    # On by itself, and with the other one off it refuses every pod that claims a device.
+    assert gates["KueueDRARejectWorkloadsWhenDRADisabled"] is False
     assert not any(gates.values())
 
 

@@ -182,6 +182,17 @@ def test_members_are_of_one_group_and_not_going() -> None:
     assert (resolved_cluster.members("g", now()), len(resolved_cluster.nodes)) == (stay, 4)
 
 
+@pytest.mark.parametrize(
+    ("instance_type", "architecture"), [("ml.m5.4xlarge", "amd64"), ("ml.p6e-gb200.36xlarge", "arm64")]
+)
+def test_nodes_have_the_labels_of_a_kubelet(instance_type: str, architecture: str) -> None:
+    node = Node("g", instance_type, "s", "us-west-2a", "usw2-az1", "10.0.0.9", 0, 0, 0)
+    actual = kubernetes_node(cluster(1), node, now())
+    labels = actual["metadata"]["labels"]
+    assert (labels["kubernetes.io/os"], labels["kubernetes.io/arch"]) == ("linux", architecture)
+    assert actual["status"]["nodeInfo"]["architecture"] == architecture
+
+
 def test_nodes_have_the_labels_of_the_network_and_a_replacement_takes_its_nodes_place() -> None:
     resolved_cluster = cluster(17)
     resolved_cluster.converge(Free(), "Creating")

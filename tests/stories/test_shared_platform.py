@@ -1,0 +1,51 @@
+"""docs/scenarios/shared-platform.md, played: work handed to a manager runs on a worker, between real API servers."""
+
+from pathlib import Path
+
+import pytest
+
+from story import Different, Terminal, standing_still, story
+
+SCENARIO, TIME_SCALE = "shared-platform", 0.1
+_, CONNECT, *JOBS, DESTROY = story(SCENARIO)
+STEPS = [CONNECT, *JOBS]
+OREGON, MANAGER = "shared-platform-worker", "shared-platform-wanted"
+
+
+@pytest.mark.usefixtures("played")
+def test_the_page_tells_what_happens() -> None:
+    # It was compared while it was played; a page that lost its tables would pass, too.
+    assert [len(step.tables) for step in STEPS] == [0, 2, 2, 2]
+
+
+def at_oregon(terminal: Terminal) -> None:
+    """Read the worker, without the jobs of the test before."""
+    terminal.type(f"export KUBECONFIG=.podwright/kubeconfig/{MANAGER}")
+    terminal.delete_jobs()
+    terminal.type(f"export KUBECONFIG=.podwright/kubeconfig/{OREGON}")
+
+
+@pytest.mark.usefixtures("played")
+@pytest.mark.parametrize("environment", [MANAGER, OREGON])
+def test_nothing_runs_without_kueue(terminal: Terminal, environment: str) -> None:
+    """Neither without the manager's, which hands work on, nor without the worker's, which admits it."""
+    at_oregon(terminal)
+    with standing_still(terminal.plane_of(environment), "kueue"), pytest.raises(Different, match=r"align|kueue"):
+        terminal.play(JOBS[:1], seconds=15)
+
+
+@pytest.mark.usefixtures("played")
+def test_one_node_less_of_quota_is_another_story(terminal: Terminal) -> None:
+    at_oregon(terminal)
+    terminal.deploy_changed(OREGON, "post-training: {quota: {h200: 8}}", "post-training: {quota: {h200: 7}}")
+    with pytest.raises(Different) as difference:
+        terminal.play(JOBS[:1], seconds=30)
+    actual, _, _ = str(difference.value).partition("expected:")
+    assert "Team: post-training | GPUs: 80 | GPUs borrowed: 24" in actual
+
+
+# The last one: nothing is there afterwards.
+@pytest.mark.usefixtures("played")
+def test_everything_goes_again(terminal: Terminal) -> None:
+    terminal.play([DESTROY])
+    assert not list(Path(terminal.folder, ".podwright/sandbox/kubernetes").glob("*/*/*"))
