@@ -1,4 +1,4 @@
-"""What each of Kueue's objects says. A real Kueue takes them in tests/kubernetes/test_kueue_objects.py."""
+"""What each of Kueue's objects says. A real Kueue takes them in tests/kubernetes/engines/test_kueue_objects.py."""
 
 from typing import Any
 
