@@ -42,7 +42,7 @@ def download_wheel(requirement: str, platform: str, into: Path) -> None:
         if result.returncode or len(results) != 1:
             message = (result.stderr or result.stdout).strip().splitlines()
             raise CommandError(
-                f"pip has no wheel {requirement} for {platform}: {message[-1] if message else 'it message nothing'}",
+                f"pip has no wheel {requirement} for {platform}: {message[-1] if message else 'it says nothing'}",
                 "check the version and the package index; without pip, install it into podwright's environment",
             )
         results[0].replace(into)
