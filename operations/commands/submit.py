@@ -26,6 +26,7 @@ from ..output.console import write_findings, write_line
 
 # CodeBuild takes 5,500 characters of environment variables altogether.
 _RUNNER_CHARACTERS: Final = 5000
+_DRY_RUN: Final = "--dry-run=server"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,14 +53,19 @@ def run(args: argparse.Namespace) -> int:
         )
     target = _manager(args, environment) if args.manager else environment
     account = account_for(args, target)
-    options = ["--dry-run=server"] if args.dry_run else []
+    options = [_DRY_RUN] if args.dry_run else []
+    # Of several objects kubectl makes those that the cluster takes, also where it refuses another.
+    asks_first = len(manifests) > 1 and not args.dry_run
     kubectl = way(args.project, target, account)
     if kubectl is None:
-        return _in_vpc(loaded, target, account, args.job, manifests, ["apply", "--filename=-", *options])
+        runs = [[_DRY_RUN, ">/dev/null"], options] if asks_first else [options]
+        return _in_vpc(loaded, target, account, args.job, manifests, runs)
     if args.dry_run and not kubectl.is_real:
         hint = f"`podwright render jobs {environment.name} {args.job}` shows the job"
         raise CommandError("a store of the sandbox has no dry run", hint, 2)
     try:
+        if asks_first and kubectl.is_real:
+            kubectl.apply(manifests, _DRY_RUN)
         message = kubectl.apply(manifests, *options)
     except Refused as refused:
         raise _refused(loaded, args.job, str(refused)) from None
@@ -89,9 +95,13 @@ def _in_vpc(
     account: Account,
     name: str,
     manifests: list[Manifest],
-    command: list[str],
+    runs: list[list[str]],
 ) -> int:
-    """Apply manifests by the runner inside the VPC. Raises CommandError where they are too long for it, or refused."""
+    """Apply manifests by the runner inside the VPC, once for each list of options, until one fails.
+
+    Raises:
+        CommandError: They are too long for it, or refused.
+    """
     packed = base64.b64encode(gzip.compress(_text(manifests).encode(), mtime=0)).decode()
     if len(packed) > _RUNNER_CHARACTERS:
         raise CommandError(
@@ -105,10 +115,11 @@ def _in_vpc(
         message.append(line)
         write_line(line)
 
-    line = f"echo {packed} | base64 --decode | gunzip | kubectl {' '.join(command)}"
+    applied = ['printf %s "$job" | ' + " ".join(["kubectl apply --filename=-", *options]) for options in runs]
+    line = " && ".join([f"job=$(echo {packed} | base64 --decode | gunzip)", *applied])
     if run_in_vpc(account, target, line, heard):
         raise _refused(loaded, name, "\n".join(message))
-    _what_next(manifests[-1], "--dry-run=server" in command)
+    _what_next(manifests[-1], _DRY_RUN in runs[-1])
     return 0
 
 

@@ -4,8 +4,10 @@ import argparse
 import base64
 import gzip
 import json
+import os
 import re
 import shlex
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -187,6 +189,56 @@ def test_a_rejected_manifest_names_the_setting(
     assert "environments/test.yaml:10  ENV003  error  jobs.llama.nodes became spec.replicaSpecs[0].replicas" in output
 
 
+@pytest.fixture
+def pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs that need an object beside their own, as those of UltraServers do."""
+    made = submit.job_manifests
+
+    def with_domain(loaded: Any, names: list[str]) -> dict[str, list[Any]]:
+        return {name: [{"kind": "ComputeDomain"}, *manifests] for name, manifests in made(loaded, names).items()}
+
+    monkeypatch.setattr(submit, "job_manifests", with_domain)
+
+
+@pytest.mark.usefixtures("pair")
+def test_nothing_is_made_of_a_job_of_which_a_part_is_refused(
+    project: Path, kubectl: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kubectl.write_text(f'#!/bin/sh\necho "$@" >> {project}/arguments\ncat > /dev/null\n. {project}/answer\n')
+    (project / "answer").write_text("echo 'no matches for kind ComputeDomain' >&2; exit 1\n")
+    assert submitted(project) == 1
+    assert "the cluster refuses llama: no matches for kind ComputeDomain" in capsys.readouterr().err
+    (project / "answer").write_text("echo created\n")
+    assert submitted(project) == 0
+    lines = (project / "arguments").read_text().splitlines()
+    assert ["--dry-run=server" in line for line in lines] == [True, True, False]
+
+
+@pytest.mark.usefixtures("pair")
+def test_the_runner_asks_first_too(
+    project: Path, kubectl: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its line is run by a shell, with a kubectl that refuses."""
+    kubectl.write_text(f'#!/bin/sh\necho "$@" >> {project}/arguments\ncat >> {project}/given\n. {project}/answer\n')
+
+    def runner(_account: Any, _environment: Any, command: str, write: Callable[[str], None]) -> int:
+        environment = os.environ | {"PATH": f"{project}:{os.environ['PATH']}"}
+        done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
+        write(done.stdout + done.stderr)
+        return done.returncode
+
+    monkeypatch.setattr(kubectl_module, "reachable", lambda *_: False)
+    monkeypatch.setattr(submit, "run_in_vpc", runner)
+    (project / "answer").write_text("echo 'no matches for kind ComputeDomain' >&2; exit 1\n")
+    assert submitted(project) == 1
+    assert json.loads((project / "given").read_text())["items"][0] == {"kind": "ComputeDomain"}
+    (project / "answer").write_text("echo created\n")
+    assert submitted(project) == 0
+    assert capsys.readouterr().out.count("created") == 1
+    lines = (project / "arguments").read_text().splitlines()
+    assert ["--dry-run=server" in line for line in lines] == [True, True, False]
+
+
 def test_a_tunnel_that_is_open_is_used(project: Path, kubectl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kubectl_module, "reachable", lambda host, port: (host, port) == ("127.0.0.1", 8443))
     file = project / ".podwright/kubeconfig/test"
@@ -210,7 +262,7 @@ def test_else_the_runner_inside_the_vpc_applies_it(
     monkeypatch.setattr(submit, "run_in_vpc", runner)
     assert submitted(project) == 0
     (command,) = commands
-    assert command.endswith("| base64 --decode | gunzip | kubectl apply --filename=-")
+    assert command.endswith("""| base64 --decode | gunzip) && printf %s "$job" | kubectl apply --filename=-""")
     packed = shlex.split(command)[1]
     (job,) = json.loads(gzip.decompress(base64.b64decode(packed)))["items"]
     assert job["metadata"]["name"] == "llama"
