@@ -36,13 +36,16 @@ class KaiPrograms:
         components = self._components
         kai.configure(self._objects, components.admin, release, components.ports)
         deadline = time.monotonic() + _DEPLOYED_SECONDS
-        while not (self.run() and kai.is_deployed(self._objects, self._part, components.ports)):
+        is_deployed = False
+        # Asked before programs are started: else the last Deployments could come in between, and have none.
+        while not (self.run() and is_deployed):
             if time.monotonic() > deadline:
                 raise CommandError(
                     f"KAI's operator has not deployed KAI in {_DEPLOYED_SECONDS:.0f} s",
                     f"its log is {components.folder / 'processes' / 'kai-operator.log'}",
                 )
             time.sleep(_POLL_SECONDS)
+            is_deployed = kai.is_deployed(self._objects, self._part, components.ports)
 
     def remove(self) -> None:
         """Take away what KAI's operator made. Its release is gone."""
