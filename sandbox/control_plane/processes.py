@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import socket
 import ssl
@@ -11,8 +12,9 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
+from typing import Final
 
 from ...config.errors import CommandError
 from ...operations.programs.process import command_line
@@ -23,6 +25,9 @@ _STOP_SECONDS = {False: 3.0, True: 20.0}
 _POLL_SECONDS = 0.1
 _LAST_LINES = 8
 _RECORD = "processes.json"
+# Operators start minutes after their port was chosen. So it is none that systems give to clients (from 32768 on Linux),
+# and the other ports of a block, where the API server listens at once, keep other control planes away.
+_BLOCKS: Final = range(12_000, 32_000, 50)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +77,24 @@ class Ports:
 
     @classmethod
     def free(cls, api: int = 0) -> "Ports":
-        """Ports that nobody listens on, all different; that of the API server may be chosen.
+        """A block of ports that nobody listens on; that of the API server may be chosen.
 
         Raises:
-            CommandError: The chosen one is taken.
+            CommandError: The chosen one is taken, or a port of every block.
         """
-        try:
-            return cls(*bound_ports((api, *[0] * (len(fields(cls)) - 1))))
-        except OSError:
+        ranges = [range(first, first + len(fields(cls))) for first in _BLOCKS]
+        blocks = [cls(*block) for block in ranges if api not in block]
+        ports = next((block for block in random.sample(blocks, len(blocks)) if block.are_free()), None)
+        if ports is None:
+            raise CommandError(f"no {len(fields(cls))} ports side by side are free", "end programs that listen on them")
+        if not api:
+            return ports
+        chosen = replace(ports, api=api)
+        if not chosen.are_free():
             raise CommandError(
                 f"port {api} of the Kubernetes API is in use by another program", "end that, or choose another port"
-            ) from None
+            )
+        return chosen
 
     @classmethod
     def read(cls, file: Path) -> "Ports | None":

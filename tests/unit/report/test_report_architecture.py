@@ -90,7 +90,7 @@ def test_capacity_is_named_as_people_name_it() -> None:
     actual = {group["name"]: group["capacity"] for group in drawn("prod")["groups"]}
     assert actual == {"system": "on demand", "h200": "plan h200-q1", "burst": "Spot"}
     plan = drawn("ultraserver-72")["plans"][0]
-    assert (plan["name"], plan["needs"]) == ("gb200", ["18 × ml.p6e-gb200.36xlarge for gb200"])
+    assert (plan["name"], plan["needs"]) == ("gb200", ["36 × ml.p6e-gb200.36xlarge for gb200"])
 
 
 def window(start: str, end: str, count: int = 16) -> dict[str, Any]:

@@ -535,6 +535,25 @@ def test_a_port_that_is_taken() -> None:
     assert len(set(ports)) == len(ports)
 
 
+def test_ports_are_none_that_a_client_could_get_before_they_are_listened_on() -> None:
+    assert max(dataclasses.astuple(Ports.free())) < 32768
+
+
+def test_a_block_of_another_control_plane_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of its ports only the API server's is listened on yet."""
+    first, second = Ports.free(), Ports.free()
+    while second.api == first.api:
+        second = Ports.free()
+    monkeypatch.setattr("podwright.sandbox.control_plane.processes._BLOCKS", (first.api, second.api))
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", first.api))
+        other.listen()
+        assert [Ports.free() for _ in range(5)] == [second] * 5
+        monkeypatch.setattr("podwright.sandbox.control_plane.processes._BLOCKS", (first.api,))
+        with pytest.raises(CommandError, match="ports side by side are free"):
+            Ports.free()
+
+
 SERVER = """
 import http.server, sys
 http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), http.server.SimpleHTTPRequestHandler).serve_forever()
