@@ -15,9 +15,20 @@ def addresses(pid: int) -> set[str]:
         for fields in map(str.split, Path(table).read_text().splitlines()[1:])
         if fields[3] == _LISTENS
     }
-    targets = [str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir()]
-    numbers = {target.removeprefix("socket:[").removesuffix("]") for target in targets}
+    numbers = {
+        target.removeprefix("socket:[").removesuffix("]")
+        for file in Path(f"/proc/{pid}/fd").iterdir()
+        for target in _targets(file)
+    }
     return {_address(sockets[number]) for number in numbers & sockets.keys()}
+
+
+def _targets(file: Path) -> list[str]:
+    """What a file descriptor leads to: nothing where it was closed after it was listed."""
+    try:
+        return [str(file.readlink())]
+    except FileNotFoundError:
+        return []
 
 
 def _address(digits: str) -> str:
