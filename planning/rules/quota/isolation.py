@@ -112,7 +112,7 @@ def caps_without_defaults(access: TeamAccess) -> Problems:
             yield Problem(
                 ("caps", field),
                 f"with a ceiling of {field} Kubernetes refuses every pod that does not say how much it asks for",
-                f"set limits: {{limit: {{{field}: …}}}}, or accept this where all pods say it",
+                f"set limits: {{request: {{{field}: …}}}}, or accept this where all pods say it",
             )
 
 
@@ -221,6 +221,25 @@ def role_without_a_path(environment: Environment) -> Problems:
             f"Argo CD's role would be {argo_cd.role or f'below {path}'}; an EKS capability takes no role below a path",
             "name an existing role without a path under cluster.eks.argo_cd.role",
         )
+
+
+@rule("ISO017", WARNING, on=Environment, source="hyperpod-cli-requests")
+def default_below_requests(environment: Environment, types: Catalog) -> Problems:
+    """A default limit that refuses pods which ask for more and name no limit."""
+    if environment.platform.training_operator is None:
+        return
+    names = {name for group in environment.instance_groups.values() for name in group.types}
+    most = max((row.vcpu for name in names if (row := types.find(name))), default=0)
+    for name, access in team_access(environment.governance).items():
+        for field in ("limit", "most"):
+            held = getattr(access.limits, field, None)
+            if held and held.vcpu is not None and held.vcpu < most:
+                yield Problem(
+                    (*_TEAMS, name, "access", "limits", field, "vcpu"),
+                    f"`hyp create hyp-pytorch-job` asks for most of a node's vCPUs, of {most} on the largest, and names "
+                    f"no limit: with {held.vcpu:g} such a pod is refused, and its job waits without end",
+                    f"set limits: {{request: {{vcpu: {held.vcpu:g}}}}} instead, or let people pass --vcpu-limit",
+                )
 
 
 def _claims(environment: Environment) -> Iterator[tuple[str, str, Claim]]:

@@ -1,15 +1,18 @@
 """The stand-in for HyperPod's training operator on a real API server, with Kueue beside it."""
 
+import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from api_server import ApiServer, Object, until
-from job_environment import aws_model
-from needs import needs
+from job_environment import AWS_PACKAGES, aws_model
+from needs import needs, require
 from podwright.config.settings.platform import TRAINING_OPERATOR
 from podwright.sandbox.control_plane.cache import Cache, State
 from podwright.sandbox.control_plane.control_plane import ControlPlane
@@ -22,7 +25,9 @@ INSTALLED = all(CACHE.state(part) is State.INSTALLED for part in pins().parts)
 pytestmark = needs(INSTALLED, "the control plane: `podwright sandbox kubernetes install`")
 
 MODEL = "sagemaker/hyperpod/training/config/hyperpod_pytorch_job_unified_config.py"
-NODES, CPUS, TEAM = 8, 8, "team"
+NODES, CPUS, MEMORY, TEAM = 8, 8, 32, "team"
+# A CPU node of eight vCPUs and 32 GiB in the table of AWS's client.
+INSTANCE_TYPE = "ml.m5.2xlarge"
 KUEUE = "kueue.x-k8s.io/v1beta2"
 PATIENT = {"evalPeriodSeconds": 3600}
 ELASTIC = {
@@ -41,9 +46,12 @@ def of_kind(api_version: str, kind: str, name: str, namespace: str = "", **field
 
 
 def node(name: str) -> Object:
-    resources = {"cpu": str(CPUS), "memory": "32Gi", "pods": "110"}
-    annotations = {"annotations": {"kwok.x-k8s.io/node": "fake"}}
-    return of_kind("v1", "Node", name, metadata=annotations, status={"capacity": resources, "allocatable": resources})
+    resources = {"cpu": str(CPUS), "memory": f"{MEMORY}Gi", "pods": "110"}
+    metadata = {
+        "annotations": {"kwok.x-k8s.io/node": "fake"},
+        "labels": {"node.kubernetes.io/instance-type": INSTANCE_TYPE},
+    }
+    return of_kind("v1", "Node", name, metadata=metadata, status={"capacity": resources, "allocatable": resources})
 
 
 @pytest.fixture(scope="module")
@@ -73,11 +81,14 @@ def server(plane: ControlPlane) -> ApiServer:
     until(lambda: api.allows("system:serviceaccount:aws-hyperpod:podwright-training-operator", (), verb="list",
                              group="sagemaker.amazonaws.com", resource="hyperpodpytorchjobs"))  # fmt: skip
     api.apply(of_kind(KUEUE, "ResourceFlavor", "any", spec={}))
-    quota = {"name": "cpu", "nominalQuota": str(NODES * CPUS)}
+    quotas = [
+        {"name": "cpu", "nominalQuota": str(NODES * CPUS)},
+        {"name": "memory", "nominalQuota": f"{NODES * MEMORY}Gi"},
+    ]
     spec = {
         "namespaceSelector": {},
         "preemption": {"withinClusterQueue": "LowerPriority"},
-        "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [{"name": "any", "resources": [quota]}]}],
+        "resourceGroups": [{"coveredResources": ["cpu", "memory"], "flavors": [{"name": "any", "resources": quotas}]}],
     }
     api.apply(of_kind(KUEUE, "ClusterQueue", TEAM, spec=spec))
     api.apply(of_kind(KUEUE, "LocalQueue", TEAM, TEAM, spec={"clusterQueue": TEAM}))
@@ -134,6 +145,29 @@ def run(server: ApiServer, item: Object, count: int) -> dict[str, str]:
     server.create(item)
     until(lambda: state(server, item) == "Running" and len(pods(server)) == count)
     return pods(server)
+
+
+# What `hyp create hyp-pytorch-job` does with its options, without the message that it sends to AWS afterwards.
+HYP = """
+import sys
+from sagemaker.hyperpod.common.telemetry import telemetry_logging
+telemetry_logging._requests_helper = lambda url, timeout: None
+from hyperpod_pytorch_job_template.v1_1.model import PyTorchJobConfig
+PyTorchJobConfig.model_validate_json(sys.argv[1]).to_domain().create()
+"""
+
+
+def hyp_create(plane: ControlPlane, name: str, **options: Any) -> Object:
+    """Submit a job by AWS's own client, as the file of credentials that people have lets it."""
+    template_package = AWS_PACKAGES / "hyperpod_pytorch_job_template"
+    require(template_package.is_dir(), "sagemaker-hyperpod, where .ci/run puts it")
+    typed = {"job_name": name, "image": "example.com/train", "namespace": TEAM, "queue_name": TEAM, **options}
+    subprocess.run(
+        [sys.executable, "-P", "-W", "ignore", "-c", HYP, json.dumps(typed)],
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(AWS_PACKAGES), "KUBECONFIG": str(plane.kubeconfig)},
+    )
+    return of_kind("sagemaker.amazonaws.com/v1", "HyperPodPyTorchJob", name, TEAM)
 
 
 def conditions(server: ApiServer) -> dict[str, dict[str, str]]:
@@ -272,6 +306,23 @@ def test_an_elastic_job_goes_on_with_fewer_after_a_fault(server: ApiServer) -> N
     finally:
         server.create(node(name))
     until(lambda: of_job(server, item) == 8 and state(server, item) == "Running")
+
+
+def test_a_job_of_hyp_runs_and_grows(plane: ControlPlane, server: ApiServer) -> None:
+    sizes = {"replica_count": 2, "max_replica_count": 6, "elastic_replica_increment_step": 2}
+    submitted = hyp_create(plane, "typed", instance_type=INSTANCE_TYPE, vcpu=7.0, vcpu_limit=7.0, **sizes)
+    until(lambda: state(server, submitted) == "Running" and len(pods(server)) == 6)
+
+
+def test_a_default_limit_of_processors_keeps_jobs_of_hyp_out(plane: ControlPlane, server: ApiServer) -> None:
+    default = {"limits": [{"type": "Container", "default": {"cpu": "4"}}]}
+    limits = server.create(of_kind("v1", "LimitRange", "default", TEAM, spec=default))
+    submitted = hyp_create(plane, "whole-nodes", instance_type=INSTANCE_TYPE, replica_count=2, memory=20.0)
+    try:
+        until(lambda: "requests must not exceed its limits" in str(server.items(KUEUE, "Workload", TEAM)))
+    finally:
+        server.delete(limits)
+    until(lambda: state(server, submitted) == "Running" and len(pods(server)) == 2)
 
 
 def test_kueue_chooses_the_nodes_where_flavors_have_a_topology(server: ApiServer) -> None:
