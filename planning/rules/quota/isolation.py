@@ -236,8 +236,8 @@ def default_below_requests(environment: Environment, types: Catalog) -> Problems
             if held and held.vcpu is not None and held.vcpu < most:
                 yield Problem(
                     (*_TEAMS, name, "access", "limits", field, "vcpu"),
-                    f"`hyp create hyp-pytorch-job` asks for most of a node's vCPUs, of {most} on the largest, and names "
-                    f"no limit: with {held.vcpu:g} such a pod is refused, and its job waits without end",
+                    f"`hyp create hyp-pytorch-job` asks for most of a node's vCPUs, of {most} on the largest, and "
+                    f"names no limit: with {held.vcpu:g} such a pod is refused, and its job waits without end",
                     f"set limits: {{request: {{vcpu: {held.vcpu:g}}}}} instead, or let people pass --vcpu-limit",
                 )
 
