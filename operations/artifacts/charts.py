@@ -3,6 +3,9 @@
 Fetched is what the project's environments install, each chart at the commit or release that this podwright pins. A
 digest that is in artifacts.lock already has to come out again; --update accepts another one. Archives lie in
 .podwright/artifacts, which is only a cache.
+
+Where no network leads to them, bring that folder and artifacts.lock along from a machine that has one: --from takes the
+archives from there, and artifacts.lock says which bytes they must have.
 """
 
 import argparse
@@ -49,13 +52,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright chart`."""
     parser.add_argument("action", choices=["fetch"], help="download, check and write artifacts.lock")
     parser.add_argument("--update", action="store_true", help=f"accept a digest that differs from {LOCK}")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="DIR",
+        type=Path,
+        help="take archives from this folder, a .podwright/artifacts of another machine, and call nobody",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Fetch every chart that an environment of the project installs.
 
     Raises:
-        CommandError: a download fails or differs from the lock, or no environment installs a chart.
+        CommandError: an archive cannot be had or differs from the lock, or no environment installs a chart.
     """
     project = Project.at(args.project)
     desired = {
@@ -64,7 +74,9 @@ def run(args: argparse.Namespace) -> int:
     if not desired:
         raise CommandError("no environment of this project installs a chart", "nothing has to be fetched")
     for item in desired.values():
-        fetched = fetch(args.project, item, update=args.update)
+        fetched = (
+            bring(args.project, item, args.source) if args.source else fetch(args.project, item, update=args.update)
+        )
         write_line(f"{fetched.name}: {fetched.path.relative_to(args.project)}\n  sha256 {fetched.digest}")
     write_line(f"Review {LOCK} and keep it under version control.")
     return 0
@@ -114,6 +126,31 @@ def fetch(root: Path, chart: Chart, *, update: bool = False) -> ChartArchive:
     )
     write_artifacts(root, artifacts.model_copy(update={"charts": artifacts.charts | {chart.name: locked}}))
     return ChartArchive(chart.name, file, digest)
+
+
+def bring(root: Path, chart: Chart, source: Path) -> ChartArchive:
+    """Copy the archive of a chart that another machine fetched, if it is the one that the lock names.
+
+    Raises:
+        CommandError: the lock or `source` lacks it, or it is another one.
+        InvalidFile: the lock names another version than this podwright installs.
+    """
+    locked = read_artifacts(root).charts.get(chart.name)
+    if locked is None:
+        raise CommandError(
+            f"{LOCK} has no digest of the chart {chart.name}",
+            f"run `podwright chart fetch` on a machine with a network, and bring its {LOCK} along too",
+        )
+    file = archive_file(root, chart, locked.sha256)
+    brought = source / file.name
+    if not brought.is_file():
+        raise CommandError(f"{brought} is not there", "copy all of .podwright/artifacts of the machine that fetched it")
+    content = brought.read_bytes()
+    if hashlib.sha256(content).hexdigest() != locked.sha256:
+        raise CommandError(f"{brought} is not what {LOCK} names: its digest differs", "copy it again")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+    return chart_archive(root, chart)
 
 
 def _unpack(chart: Chart, folder: Path) -> None:

@@ -31,6 +31,7 @@ from ..output.console import write_findings, write_json, write_note
 from ..preflight.command import summary
 from ..preflight.inquiry import findings_of, preflight
 from ..preflight.stand_ins import make_stand_ins
+from ..programs.helm import tool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,6 +62,9 @@ def run(args: argparse.Namespace) -> int:
     write_findings(checked, sys.stderr)
     if errors(checked):
         return 1
+    if environment.cluster.orchestrator == "eks" and is_sandboxed(environment, args.sandbox):
+        # The sandbox installs charts and manifests with them, minutes from here.
+        tool("helm"), tool("kubectl")
     progress = Progress()
     cdk = cdk_for(args, loaded)
     write_note(f"{environment.name} → {cdk.account}")

@@ -5,6 +5,7 @@ Existing files are never changed; run it again with another --name to add an env
 """
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..environments.new_project import write_project, write_workflows
@@ -44,5 +45,23 @@ def run(args: argparse.Namespace) -> int:
             write_line(str(written))
         write_line("Next: `podwright pipeline bootstrap` prints what each account and the repository need")
         return 0
-    write_line(f"Next: cd {folder} && podwright deploy" if folder.resolve() != Path.cwd() else "Next: podwright deploy")
+    for step in _next_steps(folder, args.name or ("prod" if args.account else "sandbox"), bool(args.account)):
+        write_line(step)
     return 0
+
+
+def _next_steps(folder: Path, name: str, in_account: bool) -> Iterator[str]:
+    """What to type after it, with why."""
+    away = folder.resolve() != Path.cwd()
+    if not in_account:
+        yield f"Next: cd {folder} && podwright deploy" if away else "Next: podwright deploy"
+        return
+    steps = {
+        f"podwright deploy {name} --sandbox": "rehearse on this machine, at no cost",
+        "podwright chart fetch": "get its charts; commit artifacts.lock",
+        f"podwright preflight {name}": "see what the account lacks",
+        f"podwright deploy {name} --bootstrap": "prepare the account once, ask, deploy",
+    }
+    yield f"Next, in {folder}:" if away else "Next:"
+    width = max(map(len, steps))
+    yield from (f"  {command:{width}}  # {why}" for command, why in steps.items())

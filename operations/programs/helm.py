@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from ruamel.yaml import YAML
 
@@ -24,6 +24,13 @@ from ...config.loading.artifacts import ChartArchive
 
 _DOCUMENT = re.compile(r"^---\s*$", re.MULTILINE)
 _SCHEMA = re.compile(r"^kind:\s*CustomResourceDefinition\s*$", re.MULTILINE)
+
+# Where their projects publish what the CDK's layer holds for Linux x86-64, for the machines that it is not for.
+_PUBLISHED: Final = {
+    "helm": "https://get.helm.sh/helm-v4.1.4-{system}-{machine}.tar.gz",
+    "kubectl": "https://dl.k8s.io/release/v1.35.2/bin/{system}/{machine}/kubectl",
+}
+_MACHINES: Final = {"aarch64": "arm64", "x86_64": "amd64"}
 
 
 def tool(name: Literal["helm", "kubectl"]) -> Path:
@@ -35,7 +42,12 @@ def tool(name: Literal["helm", "kubectl"]) -> Path:
         return _unpacked(name)
     result = shutil.which(name)
     if result is None:
-        raise CommandError(f"{name} is not on PATH", f"install {name}; podwright brings one for Linux x86-64 only")
+        machine = _MACHINES.get(platform.machine(), platform.machine())
+        address = _PUBLISHED[name].format(system=sys.platform, machine=machine)
+        raise CommandError(
+            f"{name} is not on PATH, and podwright brings one for Linux x86-64 only",
+            f"put the program of {address} on PATH, or install {name} by your package manager",
+        )
     return Path(result)
 
 

@@ -5,7 +5,9 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
+import subprocess
 import tarfile
 import time
 import zipfile
@@ -21,8 +23,8 @@ from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, Chart, chart
 from podwright.config.errors import CommandError
 from podwright.config.loading.artifacts import ChartArchive, chart_archive, chart_findings, read_artifacts
 from podwright.operations.artifacts import charts
-from podwright.operations.artifacts.charts import fetch
-from podwright.operations.programs.helm import helm
+from podwright.operations.artifacts.charts import bring, fetch
+from podwright.operations.programs.helm import helm, tool
 
 DEPLOYMENT = """apiVersion: apps/v1
 kind: Deployment
@@ -290,7 +292,7 @@ instance_groups: {system: {instance_type: ml.m5.4xlarge, count: 2}}
 """
     (project / "environments" / "a.yaml").write_text(text)
     (project / "environments" / "b.yaml").write_text(text + "platform: {kuberay: {}}\n")
-    arguments: Any = SimpleNamespace(project=project, update=True)
+    arguments: Any = SimpleNamespace(project=project, source=None, update=True)
     assert charts.run(arguments) == 0
     assert asked == [("hyperpod-dependencies", True), ("kuberay-operator", True)]
     assert "kuberay-operator.zip" in capsys.readouterr().out
@@ -302,3 +304,43 @@ instance_groups: {system: {instance_type: ml.m5.4xlarge, count: 2}}
         (project / "environments" / f"{name}.yaml").write_text(changed)
     with pytest.raises(CommandError, match="no environment of this project installs a chart"):
         charts.run(arguments)
+
+
+def test_a_closed_network_takes_what_another_machine_fetched(
+    upstream: tuple[Upstream, Chart], project: Path, tmp_path: Path
+) -> None:
+    made, expected = upstream
+    fetched = fetch(project, expected)
+    made.files = {}
+    closed, source = tmp_path / "closed", fetched.path.parent
+    closed.mkdir()
+    with pytest.raises(CommandError, match="has no digest"):
+        bring(closed, expected, source)
+    shutil.copy(project / "artifacts.lock", closed)
+    with pytest.raises(CommandError, match="is not there"):
+        bring(closed, expected, tmp_path)
+    archive = bring(closed, expected, source)
+    assert archive.digest == fetched.digest
+    assert chart_archive(closed, expected) == archive
+    fetched.path.write_bytes(b"cut short")
+    with pytest.raises(CommandError, match="its digest differs"):
+        bring(closed, expected, source)
+    assert chart_archive(closed, expected) == archive
+
+
+@pytest.mark.parametrize("name", ["helm", "kubectl"])
+def test_a_machine_that_no_program_comes_for_is_told_where_it_is(name: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    version = subprocess.run(
+        [tool(name), "version", *(["--client"] if name == "kubectl" else [])],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr("platform.machine", lambda: "arm64")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(CommandError) as caught:
+        tool(name)
+    (published, machine) = re.findall(r"v\d+\.\d+\.\d+|darwin.arm64", caught.value.hint)
+    assert machine in ("darwin-arm64", "darwin/arm64")
+    assert published in version.stdout

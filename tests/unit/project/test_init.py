@@ -37,8 +37,16 @@ def test_starts_a_project_for_the_sandbox(tmp_path: Path, capsys: pytest.Capture
     assert f"Next: cd {folder} && podwright deploy" in capsys.readouterr().out
 
 
-def test_starts_a_project_for_aws(tmp_path: Path) -> None:
+def test_starts_a_project_for_aws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert init(tmp_path, "--account", "111122223333", "--region", "eu-central-1") == 0
+    steps = capsys.readouterr().out.partition(f"Next, in {tmp_path}:\n")[2].splitlines()
+    assert max(map(len, steps)) <= 80
+    assert [line.partition("#")[0].strip() for line in steps] == [
+        "podwright deploy prod --sandbox",
+        "podwright chart fetch",
+        "podwright preflight prod",
+        "podwright deploy prod --bootstrap",
+    ]
     loaded = Project.at(tmp_path).load("prod").environment
     assert (loaded.account, loaded.region, loaded.protection) == ("111122223333", "eu-central-1", "retain")
     assert loaded.network.zones == ("euc1-az1", "euc1-az2")

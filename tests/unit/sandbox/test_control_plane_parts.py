@@ -488,6 +488,9 @@ def test_remove_refuses_while_programs_run(cache: Cache, go: Callable[[], list[s
     shutil.copy(shutil.which("sleep") or "", program)
     with subprocess.Popen([program, "60"]) as child:
         try:
+            # Popen returns when the program is loaded, a moment before Linux knows its command line.
+            while not Path(f"/proc/{child.pid}/cmdline").read_bytes():
+                time.sleep(0.01)
             with pytest.raises(CommandError, match=f"run from .*{child.pid}") as refused:
                 cache.remove()
         finally:
