@@ -116,7 +116,8 @@ def deployed(account: Account, environment: str, project: Path) -> dict[str, Tem
     # A stack each and a call for each of its nested ones; one after another would take long.
     with ThreadPoolExecutor(max_workers=8) as pool:
         bodies = dict(zip(names, pool.map(lambda name: _body(account, name), names), strict=True))
-    return {key: inner for name, body in bodies.items() for key, inner in _with_nested(account, name, name, body)}
+    known = {name: body for name, body in bodies.items() if body}
+    return {key: inner for name, body in known.items() for key, inner in _with_nested(account, name, name, body)}
 
 
 def _with_nested(account: Account, name: str, stack: str, template: Template) -> Iterator[tuple[str, Template]]:
@@ -130,6 +131,8 @@ def _with_nested(account: Account, name: str, stack: str, template: Template) ->
 def _body(account: Account, stack: str) -> Template:
     # As it was submitted. None of podwright's templates has a transform, so processing would change nothing.
     body = template(account, stack)
+    if not body:
+        return {}  # of a change set that was never executed; the CDK CLI deletes such a stack, which takes a moment
     if isinstance(body, str):
         raise CommandError(
             f"the template of {stack} is no JSON, so podwright did not deploy it", "look at that stack yourself"

@@ -17,6 +17,7 @@ from podwright.operations.cdk.cli import App, Cdk
 from podwright.operations.cdk.events import Event
 from podwright.operations.cdk.progress import Progress
 from podwright.operations.commands import deploy
+from podwright.operations.effects import templates
 from podwright.operations.preflight.check import Outcome
 from podwright.planning.delivery.missing_artifacts import missing_artifacts
 from refusals import refusal
@@ -47,7 +48,7 @@ class Client:
         }
 
     def get_template(self, StackName: str, TemplateStage: str) -> dict[str, Any]:
-        return {"TemplateBody": cluster_of(12)}
+        return {"TemplateBody": "" if StackName in self.account.empty else cluster_of(12)}
 
     def get_paginator(self, operation: str) -> "Client":
         assert operation == "describe_stacks"
@@ -64,6 +65,7 @@ class FakeAccount:
     def __init__(self, *stacks: list[dict[str, Any]], endpoint: str | None = None) -> None:
         self.stacks = list(stacks) or [[]]
         self.endpoint = endpoint
+        self.empty: set[str] = set()
         self.parameters: dict[str, str] = {}
         self.variables: dict[str, str] = {}
 
@@ -168,6 +170,12 @@ def test_an_earlier_run_is_waited_for(project: Path, monkeypatch: pytest.MonkeyP
     progress = Progress(output := io.StringIO())
     deployment.wait_for_earlier_run(cdk(project, FakeAccount(busy, busy, done)), progress)
     assert output.getvalue().count("is still at work on prod-eks (UPDATE_IN_PROGRESS); waiting") == 2
+
+
+def test_a_stack_whose_first_change_set_was_never_executed_is_not_deployed(project: Path) -> None:
+    account = FakeAccount([stack("prod-network"), stack("prod-eks", "DELETE_IN_PROGRESS", minute=1)])
+    account.empty.add("prod-eks")
+    assert [*templates.deployed(cast(Account, account), "prod", project)] == ["prod-network"]
 
 
 class TestBootstrap:
