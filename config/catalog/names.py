@@ -21,6 +21,11 @@ def benchmark_prefix(cluster: str) -> str:
     return f"{cluster}/benchmarks"
 
 
+def setup_prefix(cluster: str) -> str:
+    """Prefix of the lifecycle bucket for what came of the set-ups of a cluster's nodes, beside `benchmark_prefix`."""
+    return f"{cluster}/setup"
+
+
 def cluster_log_group(cluster: str, identity: str = "*") -> str:
     """The log group that HyperPod itself makes for a cluster, whose id is the last part of its ARN; `*`: of any id."""
     return f"/aws/sagemaker/Clusters/{cluster}/{identity}"

@@ -29,6 +29,7 @@ AddonName = Literal[
     "aws-mountpoint-s3-csi-driver",
     "aws-ebs-csi-driver",
 ]
+Lifecycle = Literal["tolerant", "strict"]
 ControlPlaneLog = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
 
 
@@ -126,6 +127,9 @@ class Cluster(Settings):
     """Managed tiered checkpointing. Absent leaves the cluster as it is; `off` turns off what was on."""
     restricted_environment: SharedRestrictedEnvironment | None = None
     """Shared settings of restricted groups."""
+    lifecycle: Lifecycle = "tolerant"
+    """What a failed step of a node's set-up costs. tolerant: a step without which the node is of no use for its role
+    costs the node, and any other marks it degraded. strict: every step costs it."""
     node_software: NodeSoftware = NodeSoftware.model_construct()
     """EFA, NCCL and what belongs to them on the nodes."""
     benchmarks: Benchmarks = Benchmarks.model_construct()

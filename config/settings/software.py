@@ -71,7 +71,8 @@ class NodeSoftware(Settings):
     cuda: Literal["12", "13"] = "13"
     """Major version of CUDA that an installed NCCL is built with. 13 needs NVIDIA driver 580 or newer."""
     mismatch: Literal["fail", "warn"] = "fail"
-    """What a node does whose versions do not work together: fail, so that it takes no work, or say so in its log."""
+    """What a node does whose versions do not work together: fail the step, whose cost `cluster.lifecycle` decides,
+    or only say so in its log."""
     variables: dict[VariableName, VariableValue] = {}
     """Environment variables of jobs that replace or complete the recommended ones; an empty value leaves one unset."""
 

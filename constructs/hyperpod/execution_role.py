@@ -11,7 +11,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from ...config.catalog.names import benchmark_prefix, cluster_log_group
+from ...config.catalog.names import benchmark_prefix, cluster_log_group, setup_prefix
 from ...planning.node.permissions import NodePermissions
 from ..common.permission import allow
 
@@ -113,6 +113,13 @@ class ExecutionRole(Construct):
         reason = "SageMaker gives the cluster its id when it creates it, and wants this role before that."
         allow(self.role, ["sagemaker:DescribeClusterNode"], [self._arn("sagemaker", "cluster/*")], because=reason)
 
+    def grant_verdicts(self, bucket: s3.IBucket, prefix: str, key: kms.IKey | None = None) -> None:
+        """Let nodes write what came of their set-up below `prefix` of `bucket`, encrypted with `key`."""
+        reason = "The names of verdicts carry the ids of instances."
+        allow(self.role, ["s3:PutObject"], [bucket.arn_for_objects(f"{prefix}/*")], because=reason)
+        if key is not None:
+            allow(self.role, ["kms:GenerateDataKey"], [key.key_arn], only_if=self._through("s3"))
+
     def grant_secret(self, secret_arn: str, key: kms.IKey | None = None) -> None:
         """Let nodes read a secret, encrypted with `key`."""
         allow(self.role, ["secretsmanager:GetSecretValue"], [secret_arn])
@@ -135,7 +142,7 @@ class ExecutionRole(Construct):
     def allow_groups(
         self, needs: NodePermissions, *, cluster_name: str, bucket: s3.IBucket, key: kms.IKey | None = None
     ) -> None:
-        """Let nodes do what some groups need beyond what all do: their alarms, results, and scripts of their own.
+        """Let nodes do what some groups need beyond what all do: their alarms, what they write, and own scripts.
 
         Args:
             needs: What they need, see `node_permissions`.
@@ -147,6 +154,8 @@ class ExecutionRole(Construct):
             self.grant_alarms(needs.alarms)
         if needs.writes_results:
             self.grant_results(bucket, benchmark_prefix(cluster_name), key)
+        if needs.writes_verdicts:
+            self.grant_verdicts(bucket, setup_prefix(cluster_name), key)
         for source in needs.script_sources:
             # Groups may share a source: its bucket is imported once, and one statement serves them.
             construct_id = f"Scripts-{source.bucket}-{source.prefix}"

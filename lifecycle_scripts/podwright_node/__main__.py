@@ -30,6 +30,7 @@ SET_UP = (
     local_nvme.STEP,
     storage.STEP,
     efa.STEP,
+    efa.USE,
     lnet.STEP,
     shared_files.LUSTRE,
     shared_files.HOME,
@@ -40,6 +41,7 @@ SET_UP = (
     gpus.IMEX_STEP,
     gdrcopy.STEP,
     neuron.STEP,
+    neuron.TOOLS_STEP,
     *steps.STEPS,
     *software_steps.STEPS,
 )

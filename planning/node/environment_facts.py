@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...config.catalog.instance_types import Catalog
-from ...config.catalog.names import benchmark_prefix
+from ...config.catalog.names import benchmark_prefix, setup_prefix
 from ...config.settings.benchmarks import benchmark_policy
 from ...config.settings.environment import Environment
 from ..kubernetes.deployed_values import LustreValues
@@ -96,6 +96,8 @@ def environment_facts(
             orchestrator="slurm" if cluster.orchestrator == "slurm" else "eks",
             region=addresses.region,
             dns_suffix=addresses.dns_suffix,
+            lifecycle=cluster.lifecycle,
+            setup_uri=f"s3://{addresses.scripts_bucket}/{setup_prefix(cluster.name)}",
         ),
         groups=environment.instance_groups,
         types=types,

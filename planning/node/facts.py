@@ -11,9 +11,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ...config.catalog.instance_type import InstanceType
-from ...config.catalog.instance_types import Catalog
+from ...config.catalog.instance_types import Catalog, conflicts
 from ...config.settings.base import MountPath, Settings, ZoneId
 from ...config.settings.benchmarks import benchmark_policy
+from ...config.settings.cluster import Lifecycle
 from ...config.settings.groups import BenchmarkPolicy, InstanceGroup
 from ...config.settings.software import NodeSoftware
 from .archives import LockedFile
@@ -33,6 +34,10 @@ class ClusterFacts(Settings):
     """AWS region."""
     dns_suffix: str
     """Suffix of AWS service names, such as amazonaws.com."""
+    lifecycle: Lifecycle
+    """What a failed step of the set-up costs."""
+    setup_uri: str
+    """S3 URI of the prefix for verdicts of set-ups, without a slash at its end; empty: they stay on the nodes."""
 
 
 class LustreMount(Settings):
@@ -99,6 +104,8 @@ class InstanceTypeFacts(Settings):
     """Whether the node runs NVIDIA's IMEX service."""
     lustre_efa_interfaces: int
     """EFA interfaces that Lustre uses; 0 where FSx takes no EFA client."""
+    disputed: tuple[str, ...]
+    """Names of the facts above on which sources differ for this type. A step that rests on one costs no node."""
 
 
 class BenchmarkFacts(Settings):
@@ -222,6 +229,9 @@ def node_facts(
 
 
 def _instance_type(row: InstanceType) -> InstanceTypeFacts:
-    names = InstanceTypeFacts.model_fields.keys() - {"lustre_efa_interfaces"}
+    names = InstanceTypeFacts.model_fields.keys() - {"lustre_efa_interfaces", "disputed"}
     own = {name: getattr(row, name) for name in names}
-    return InstanceTypeFacts(**own, lustre_efa_interfaces=lustre_efa_interfaces(row))
+    # Who overrides a fact in the environment's file has settled it.
+    fields = {conflict.field for conflict in conflicts() if conflict.type == row.name} - row.overridden
+    disputed = tuple(sorted(fields & names))
+    return InstanceTypeFacts(**own, lustre_efa_interfaces=lustre_efa_interfaces(row), disputed=disputed)

@@ -26,6 +26,8 @@ class NodePermissions:
     """Where groups have scripts of their own."""
     writes_results: bool
     """Whether nodes write results of benchmarks."""
+    writes_verdicts: bool
+    """Whether nodes run podwright's scripts, which write what came of a set-up."""
 
 
 def node_permissions(groups: Iterable[GroupBase], types: Catalog) -> NodePermissions | None:
@@ -40,6 +42,7 @@ def node_permissions(groups: Iterable[GroupBase], types: Catalog) -> NodePermiss
         alarms=tuple(alarm for rollout in rollouts for alarm in rollout.rollback_alarms),
         script_sources=tuple(_source(uri) for uri in sources),
         writes_results=any(benchmark_policy(group, types) != "skip" for group in own),
+        writes_verdicts=any(group.lifecycle is None for group in own),
     )
 
 

@@ -150,9 +150,16 @@ def publish(bundle: Path, facts: dict[str, Any]) -> None:
 
 
 def facts_of(
-    group: dict[str, Any], orchestrator: str = "eks", file_systems: FileSystems | None = None, role: str = "compute"
+    group: dict[str, Any],
+    orchestrator: str = "eks",
+    file_systems: FileSystems | None = None,
+    role: str = "compute",
+    lifecycle: str = "strict",
 ) -> dict[str, Any]:
-    """node.json of a cluster with one group `workers`, as the config room writes it. With Slurm it has that role."""
+    """node.json of a cluster with one group `workers`, as the config room writes it. With Slurm it has that role.
+
+    Strict unless said otherwise: a test of a step sees at the exit code that the step failed.
+    """
     slurm = None
     if orchestrator == "slurm":
         slurm = SlurmFacts(
@@ -172,7 +179,14 @@ def facts_of(
         )
     facts = node_facts(
         cluster=ClusterFacts.model_validate(
-            {"name": "test", "orchestrator": orchestrator, "region": "us-west-2", "dns_suffix": "amazonaws.com"}
+            {
+                "name": "test",
+                "orchestrator": orchestrator,
+                "region": "us-west-2",
+                "dns_suffix": "amazonaws.com",
+                "lifecycle": lifecycle,
+                "setup_uri": "",
+            }
         ),
         groups={"workers": InstanceGroup.model_validate({"count": 2, "zone": ZONE, **group})},
         types=catalog(),
@@ -200,6 +214,7 @@ def make_node(
     system: str = "amzn2023",
     file_systems: FileSystems | None = None,
     role: str = "compute",
+    lifecycle: str = "strict",
     **group: Any,
 ) -> FakeNode:
     """A node of that type, as HyperPod hands it to the scripts. `group` has further settings of its instance group."""
@@ -223,7 +238,9 @@ def make_node(
     node.put("run/fake/chrony", "^* 169.254.169.123\n" if system == "amzn2023" else "^* 185.125.190.56\n")
     node.put("opt/ml/config/resource_config.json", json.dumps(resource_config(instance_type)))
     _hardware(node, catalog().get(instance_type), orchestrator)
-    publish(node.bundle, facts_of({"instance_type": instance_type, **group}, orchestrator, file_systems, role))
+    publish(
+        node.bundle, facts_of({"instance_type": instance_type, **group}, orchestrator, file_systems, role, lifecycle)
+    )
     return node
 
 

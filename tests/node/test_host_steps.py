@@ -225,7 +225,7 @@ def test_limits_reach_users_services_and_what_runs_already(folder: Path) -> None
     settings = (node.root / "etc/sysctl.d/90-podwright.conf").read_text()
     assert "vm.nr_hugepages = 2560\n" in settings
     assert "ptrace_scope" not in settings
-    assert "prlimit --pid 4242 --memlock=unlimited --nofile=1048576 --stack=unlimited" in node.programs()
+    assert "prlimit --pid 4242 --memlock=unlimited --nofile=1048576 --stack=8388608:unlimited" in node.programs()
 
 
 def test_more_huge_pages_of_somebody_else_stay(folder: Path) -> None:

@@ -41,7 +41,8 @@ class LifecyclePublication(Construct):
         from podwright.config.catalog.instance_types import catalog
         from podwright.planning.node.facts import ClusterFacts, FileSystems, node_facts
         from podwright.constructs.hyperpod.lifecycle_publication.construct import LifecyclePublication
-        cluster = ClusterFacts(name="prod", orchestrator="eks", region=stack.region, dns_suffix=stack.url_suffix)
+        cluster = ClusterFacts(name="prod", orchestrator="eks", region=stack.region, dns_suffix=stack.url_suffix,
+                               lifecycle="tolerant", setup_uri="")
         facts = node_facts(cluster=cluster, groups=environment.instance_groups, types=catalog(),
                            file_systems=FileSystems(lustre={}, home=None))
         scripts = LifecyclePublication(stack, "Scripts", bucket=bucket, prefix="prod", node_facts=facts,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Callable
 
 from ..runner.applies import Only
 from ..runner.failure import Failure
@@ -25,14 +26,21 @@ def efa_devices(node: Node) -> list[str]:
     return sorted(driver.parent.parent.name for driver in result if driver.resolve().name == "efa")
 
 
-def problems(node: Node) -> list[str]:
-    """What is wrong with EFA on this node."""
+def missing(node: Node) -> list[str]:
+    """What keeps the node from having all its EFA devices."""
     desired, shown = node.type_facts["efa_interfaces"], efa_devices(node)
     results: list[str] = []
     if not node.path("/sys/module/efa").is_dir():
         results.append("the kernel module efa is not loaded")
     if len(shown) < desired:
         results.append(f"{node.instance_type} has {desired} EFA devices and the kernel shows {len(shown)}: {shown}")
+    return results
+
+
+def hindrances(node: Node) -> list[str]:
+    """What keeps software on this node from using the EFA devices that it has."""
+    shown = efa_devices(node)
+    results: list[str] = []
     # On EKS pods bring their own user space, and the image may have none.
     if node.path(FI_INFO).exists() or node.orchestrator == "slurm":
         domains = _domains(node)
@@ -46,29 +54,38 @@ def problems(node: Node) -> list[str]:
     return results
 
 
-def is_sound(node: Node) -> bool:
-    """Whether nothing is wrong."""
-    return not problems(node)
-
-
 def wait(node: Node) -> None:
     """Devices come one after another while a node boots: look again for a while."""
+    _wait(node, missing, "let HyperPod replace a node whose devices are missing; see `dmesg`")
 
+
+def wait_until_usable(node: Node) -> None:
+    """The software may be late as well."""
+    _wait(node, hindrances, "see that the image's EFA software is whole; jobs may go over TCP until then")
+
+
+_WITH_EFA = Only(also=lambda node: node.type_facts.get("efa_interfaces", 0) > 0)
+STEP = Step(
+    "efa",
+    applies_to=_WITH_EFA,
+    check=lambda node: not missing(node),
+    apply=wait,
+    needs=("limits", "packages-software"),
+    severity="fatal",
+    rests_on="efa_interfaces",
+)
+USE = Step(
+    "efa-use", applies_to=_WITH_EFA, check=lambda node: not hindrances(node), apply=wait_until_usable, needs=("efa",)
+)
+
+
+def _wait(node: Node, problems: Callable[[Node], list[str]], next_step: str) -> None:
     def read() -> None:
         result = problems(node)
         if result:
-            raise Failure("; ".join(result), "let HyperPod replace a node whose devices are missing; see `dmesg`")
+            raise Failure("; ".join(result), next_step)
 
     retry(node, read, seconds=PATIENCE_SECONDS, what="EFA")
-
-
-STEP = Step(
-    "efa",
-    applies_to=Only(also=lambda node: node.type_facts.get("efa_interfaces", 0) > 0),
-    check=is_sound,
-    apply=wait,
-    needs=("limits", "packages-software"),
-)
 
 
 def _domains(node: Node) -> set[str]:

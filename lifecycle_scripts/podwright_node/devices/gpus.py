@@ -124,7 +124,9 @@ def prepare_imex(node: Node) -> None:
 
 
 _NVIDIA = Only(accelerator="nvidia")
-GPUS = Step("gpus", applies_to=_NVIDIA, check=all_there, apply=wait_for_all)
+GPUS = Step(
+    "gpus", applies_to=_NVIDIA, check=all_there, apply=wait_for_all, severity="fatal", rests_on="accelerator_count"
+)
 PERSISTENCE = Step("persistence", applies_to=_NVIDIA, check=persistent, apply=persist, needs=("gpus",))
 FABRIC = Step(
     "fabric-manager",

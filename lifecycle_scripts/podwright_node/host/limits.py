@@ -11,6 +11,9 @@ from ..runner.units import install, installed, is_active
 
 SERVICES = {"eks": ("containerd",), "slurm": ("slurmd", "containerd", "docker")}
 """What starts the processes of users; they inherit its limits."""
+STACK_BYTES = 8 * 2**20
+"""The kernel's own default, for containers: with an unlimited stack the kernel lays memory out in its older way, with
+less randomness, and glibc gives threads another size of stack than the image was tested with."""
 HUGE_PAGES = 2560
 """2 MiB pages: the 5120 MiB that AWS's samples of EFA pods request (awslabs/awsome-distributed-ai, 2026-07)."""
 SYSCTL = "/etc/sysctl.d/90-podwright.conf"
@@ -52,8 +55,11 @@ def files(node: Node) -> dict[str, str]:
 
 def services(node: Node) -> dict[str, str]:
     """Drop-ins of the services, below the unit folder."""
-    text = "[Service]\nLimitMEMLOCK=infinity\nLimitNOFILE=1048576\nLimitSTACK=infinity\n"
-    return {f"{name}.service.d/50-podwright-limits.conf": text for name in SERVICES[node.orchestrator]}
+    text = "[Service]\nLimitMEMLOCK=infinity\nLimitNOFILE=1048576\nLimitSTACK={}\n"
+    return {
+        f"{name}.service.d/50-podwright-limits.conf": text.format(_stack(name, unlimited="infinity"))
+        for name in SERVICES[node.orchestrator]
+    }
 
 
 def reload(node: Node) -> None:
@@ -65,13 +71,20 @@ def reload(node: Node) -> None:
         if is_active(node, service):
             process = node.run("systemctl", "show", "--property=MainPID", "--value", service).strip()
             if process not in ("", "0"):
-                node.run("prlimit", "--pid", process, "--memlock=unlimited", "--nofile=1048576", "--stack=unlimited")
+                stack = _stack(service, unlimited="unlimited")
+                limits = ("--memlock=unlimited", "--nofile=1048576", f"--stack={stack}")
+                node.run("prlimit", "--pid", process, *limits)
 
 
 _FILES = drop_in("limits", applies_to=Only(), files=files, reload=reload)
 STEP = replace(_FILES, check=lambda node: _FILES.check(node) and installed(node, services(node)))
 
 _USER_LIMITS = (("memlock", "unlimited"), ("nofile", "1048576"), ("stack", "unlimited"))
+
+
+def _stack(service: str, *, unlimited: str) -> str:
+    """Soft and hard limit of the stack: none for jobs of Slurm, as for users; the default for containers."""
+    return unlimited if service == "slurmd" else f"{STACK_BYTES}:{unlimited}"
 
 
 def _configured_huge_pages(node: Node) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ class Membership:
     def of_this_node(cls, root: Path) -> Membership:
         """Found by the instance id, else by the addresses of this node.
 
+        A group whose type the list does not tell, as one with several types may, has the type of the board.
+
         Raises:
             Failure: the list cannot be read, or it is not of the form that HyperPod documents.
         """
@@ -38,27 +41,34 @@ class Membership:
             for group, instance_type, instance in instances:
                 if instance.get(key) in own:
                     address = instance.get("CustomerIpAddress")
-                    return cls(group, instance_type, instance.get("InstanceId", *ids[:1]), address)
+                    instance_id = instance.get("InstanceId") or (ids[0] if ids else None)
+                    return cls(group, instance_type or _board_type(root), instance_id, address)
         return cls(None, None, ids[0] if ids else None, None)
 
 
-def listed(root: Path) -> list[tuple[str, str, dict[str, Any]]]:
+def listed(root: Path) -> list[tuple[str, str | None, dict[str, Any]]]:
     """Group, instance type and entry of every node of the cluster. HyperPod does not keep a worker's list up to date.
 
+    What is said of other groups is no reason to lose this node: a group that has no nodes yet, no type of its own or
+    keys that nobody here knows is taken as it is, and what has not the form of a group or a node is left out.
+
     Raises:
-        Failure: as above.
+        Failure: the file cannot be read, or it holds no list of groups.
     """
     default = root / "opt/ml/config/resource_config.json"
     path = Path(os.environ.get("SAGEMAKER_RESOURCE_CONFIG_PATH", default))
     config = read_json(path, WROTE_IT)
-    try:
-        return [
-            (str(group["Name"]), str(group["InstanceType"]), dict(instance))
-            for group in config["InstanceGroups"]
-            for instance in group["Instances"]
-        ]
-    except (KeyError, TypeError, ValueError) as error:
-        raise Failure(f"{path} has not the form of a cluster's description ({error!r})", WROTE_IT) from error
+    groups = config.get("InstanceGroups")
+    if not isinstance(groups, list):
+        raise Failure(f"{path} has not the form of a cluster's description: no list InstanceGroups", WROTE_IT)
+    named = [group for group in groups if isinstance(group, dict) and isinstance(group.get("Name"), str)]
+    return [(group["Name"], group.get("InstanceType"), instance) for group in named for instance in _instances(group)]
+
+
+def _instances(group: dict[str, Any]) -> list[dict[str, Any]]:
+    """The nodes of a group; none where it has none yet, which the list may write as null."""
+    instances = group.get("Instances")
+    return [entry for entry in instances if isinstance(entry, dict)] if isinstance(instances, list) else []
 
 
 def read_json(path: Path, next_step: str) -> dict[str, Any]:
@@ -80,6 +90,13 @@ def _instance_ids(root: Path) -> list[str]:
     # Nitro shows the instance id as the asset tag of the board; no call to the metadata service is needed.
     tag = root / "sys/devices/virtual/dmi/id/board_asset_tag"
     return tag.read_text(encoding="ascii").split() if tag.is_file() else []
+
+
+def _board_type(root: Path) -> str | None:
+    """The instance type that Nitro shows as the name of the board's product, as aws-ofi-nccl finds it too."""
+    file = root / "sys/devices/virtual/dmi/id/product_name"
+    name = file.read_text(encoding="ascii").strip() if file.is_file() else ""
+    return f"ml.{name}" if re.fullmatch(r"[a-z0-9-]+\.[a-z0-9-]+", name) else None
 
 
 def _addresses() -> list[str]:

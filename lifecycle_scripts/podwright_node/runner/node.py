@@ -61,6 +61,8 @@ class Node:
                 f"resource_config.json says group {own.group}; node.json knows {', '.join(sorted(facts['groups']))}",
                 again,
             )
+        elif own.instance_type is None:
+            log.say("warning", note=f"neither resource_config.json nor the board tells the type of group {own.group}")
         elif own.instance_type not in facts["instance_types"]:
             raise Failure(
                 f"resource_config.json says type {own.instance_type}; node.json knows "
@@ -73,6 +75,11 @@ class Node:
     def orchestrator(self) -> str:
         """`eks` or `slurm`."""
         return self.facts["cluster"]["orchestrator"]
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether every failed step costs the node: `cluster.lifecycle: strict` in the environment's file."""
+        return self.facts.get("cluster", {}).get("lifecycle") == "strict"
 
     @property
     def role(self) -> str:

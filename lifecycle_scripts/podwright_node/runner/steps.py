@@ -8,12 +8,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
-from typing import Callable
+from typing import Callable, Literal
 
 from . import deadline
 from .failure import Failure
 from .node import Node
 from .retry import pauses
+from .verdict import record
+
+Severity = Literal["fatal", "warning"]
 
 GRACE_SECONDS = 15
 """What a step gets on top of its time before the others stop waiting for it. Its commands end with its time; only a
@@ -36,7 +39,19 @@ class Step:
     seconds: float = 300
     """Time that the step may take, with all its attempts. Commands are killed and waiting ends when it is up."""
     attempts: int = 1
-    """How often it is tried, with growing pauses, before its failure is the node's."""
+    """How often it is tried, with growing pauses, before it has failed."""
+    severity: Severity = "warning"
+    """`fatal`: without it the node is of no use for its role, and HyperPod is told that the node failed. `warning`: the
+    node joins, degraded by this step, and what needs the step is tried all the same."""
+    rests_on: str = ""
+    """The fact of the instance type that decides whether it fails. Where sources differ on that fact for this type, a
+    failure only warns: a fact that may be wrong must not cost a node."""
+
+    def is_fatal(self, node: Node) -> bool:
+        """Whether its failure is that of the node."""
+        if node.is_strict or self.severity == "warning" or not self.rests_on:
+            return node.is_strict or self.severity == "fatal"
+        return self.rests_on not in node.type_facts.get("disputed", ())
 
 
 @dataclass
@@ -44,14 +59,15 @@ class _Result:
     outcome: str
     seconds: float = 0.0
     error: str | None = None
+    fatal: bool = False
 
 
 def run(steps: Sequence[Step], node: Node) -> bool:
     """Run the steps that apply, each as soon as those that it needs are through, all others at the same time.
 
-    A step that fails keeps those that need it from starting; the rest still runs, so that one boot shows everything
-    that is wrong. Returns whether all went well, and says at the end how each step went, how long it took, and as the
-    last lines what failed.
+    A step whose failure is fatal keeps those that need it from starting; the rest still runs, so that one boot shows
+    everything that is wrong. Returns whether the node may join, and says at the end how each step went, how long it
+    took, and as the last lines what failed.
     """
     known = {step.name: step for step in steps}
     order = TopologicalSorter({step.name: step.needs for step in steps})
@@ -62,17 +78,18 @@ def run(steps: Sequence[Step], node: Node) -> bool:
     began = time.monotonic()
     while order.is_active():
         for name in order.get_ready():
-            if all(results[need].error is None for need in known[name].needs):
+            if not any(results[need].fatal for need in known[name].needs):
                 latest[name] = time.monotonic() + known[name].seconds * deadline.PATIENCE + GRACE_SECONDS
                 # A daemon: one that hangs in the kernel must not keep the node's failure from being told.
                 threading.Thread(target=_work, args=(known[name], node, ended), name=name, daemon=True).start()
             else:
-                waits_for = [need for need in known[name].needs if results[need].error is not None]
-                ended.put((name, _Result("held", error=f"needs {', '.join(waits_for)}, which failed")))
+                waits_for = [need for need in known[name].needs if results[need].fatal]
+                ended.put((name, _Result("held", error=f"needs {', '.join(waits_for)}, which failed", fatal=True)))
         for name, result in _next(ended, latest, known):
             if name in results:
                 continue
             latest.pop(name, None)
+            result.fatal |= result.error is not None and known[name].is_fatal(node)
             results[name] = result
             node.log.say(
                 result.outcome, step=name, seconds=result.seconds, **({"error": result.error} if result.error else {})
@@ -138,15 +155,19 @@ def _text(error: Exception, step: Step) -> str:
 
 
 def _summary(node: Node, results: dict[str, _Result], seconds: float) -> bool:
-    failed = {name: result.error for name, result in results.items() if result.error is not None}
+    fatal = {name: result.error for name, result in results.items() if result.error is not None and result.fatal}
+    degraded = {name: result.error for name, result in results.items() if result.error is not None and not result.fatal}
+    record(node, failed=fatal, degraded=degraded)
     node.log.say(
         "summary",
-        result="failed" if failed else "succeeded",
+        result="failed" if fatal else "degraded" if degraded else "succeeded",
         group=node.group,
         seconds=round(seconds, 3),
         steps={name: {"outcome": result.outcome, "seconds": result.seconds} for name, result in results.items()},
     )
-    for name, error in failed.items():
+    for name, error in degraded.items():
+        node.log.say("degraded", step=name, error=error)
+    for name, error in fatal.items():
         if results[name].outcome == "failed":
             node.log.say("error", step=name, error=error)
-    return not failed
+    return not fatal

@@ -24,7 +24,7 @@ from ..runner.failure import Failure
 from ..runner.mounts import is_mount_point
 from ..runner.node import Node
 from ..runner.steps import Step
-from ..runner.units import install, installed, is_active, mount_unit
+from ..runner.units import install, installed, is_active, mount_unit, uninstall
 from .local_nvme import NVME
 
 EBS = "/opt/sagemaker"
@@ -65,7 +65,20 @@ def move(node: Node) -> None:
     if disk is None:
         return
     folders = FOLDERS[node.orchestrator]
-    _stop(node, folders)
+    try:
+        _stop(node, folders)
+        _move(node, disk, folders)
+    except (Failure, OSError, deadline.Late):
+        with deadline.clean_up():
+            _leave(node, disk, folders)
+        raise
+    _restart(node, folders)
+
+
+STEP = Step("storage", applies_to=Only(), check=moved, apply=move, needs=("local-nvme",), seconds=900)
+
+
+def _move(node: Node, disk: str, folders: Mapping[str, str]) -> None:
     for service in folders:
         # A folder that is mounted shows the copy itself: copying again would first delete what it copies.
         if service not in node.remembered("storage").get("moved", []) and not _is_mounted(node, disk, service):
@@ -74,13 +87,26 @@ def move(node: Node) -> None:
     for service, folder in folders.items():
         node.run("systemctl", "start", mount_unit(folder))
         node.remember("storage", moved=sorted({*node.remembered("storage").get("moved", []), service}))
+
+
+def _leave(node: Node, disk: str, folders: Mapping[str, str]) -> None:
+    """Let what has not moved stay on the root volume, and start again what ran: the node joins all the same."""
+    moved = node.remembered("storage").get("moved", [])
+    left = {service: folder for service, folder in folders.items() if service not in moved}
+    # The disk's own unit stays for folders that have moved.
+    names = {name: text for name, text in units(disk, left).items() if name != DISK_UNIT}
+    for service, folder in left.items():
+        if _is_mounted(node, disk, service):
+            node.succeeds("systemctl", "stop", mount_unit(folder))
+    uninstall(node, names)
+    _restart(node, folders)
+
+
+def _restart(node: Node, folders: Mapping[str, str]) -> None:
     for service in _services(folders):
         if service in node.remembered("storage").get("restart", []):
             node.run("systemctl", "start", service)
     node.remember("storage", restart=[])
-
-
-STEP = Step("storage", applies_to=Only(), check=moved, apply=move, needs=("local-nvme",), seconds=900)
 
 
 def expected(node: Node) -> list[str]:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from ..devices.efa import efa_devices
 from ..host.network import primary_interface
+from ..runner import deadline
 from ..runner.applies import Only
 from ..runner.failure import Failure
 from ..runner.node import Node
 from ..runner.retry import retry
 from ..runner.steps import Step
-from ..runner.units import install, installed
+from ..runner.units import FOLDER, install, installed, uninstall
 
 MODULE = "kefalnd"
 UNIT = "podwright-lnet.service"
@@ -56,8 +57,25 @@ def configure(node: Node) -> None:
         raise Failure("there is no default route, so no interface for LNet's tcp network", "see the step network")
     if not efa_devices(node):
         raise Failure("the kernel shows no EFA device", "see the step efa")
+    units = {UNIT: unit(interface, devices(node))}
+    try:
+        _configure(node, units)
+    except (Failure, deadline.Late):
+        with deadline.clean_up():
+            # Mounts that asked for this unit would fail with it; without it they go over TCP.
+            uninstall(node, units, [UNIT])
+            node.succeeds("lnetctl", "net", "del", "--net", "efa")
+        raise
+
+
+def is_in_use(node: Node) -> bool:
+    """Whether mounts go over EFA: it was configured, and not given up for TCP."""
+    return wanted(node) and node.path(f"{FOLDER}/{UNIT}").is_file()
+
+
+def _configure(node: Node, units: dict[str, str]) -> None:
     node.write(MODULE_OPTIONS, module_options(node))
-    install(node, {UNIT: unit(interface, devices(node))}, [UNIT])
+    install(node, units, [UNIT])
     node.run("systemctl", "restart", UNIT)
 
     def all_up() -> None:

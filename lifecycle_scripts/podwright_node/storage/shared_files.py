@@ -19,7 +19,7 @@ from ..runner.retry import retry
 from ..runner.steps import Step
 from ..runner.units import install, installed, mount_unit, uninstall
 from .lnet import UNIT as LNET_UNIT
-from .lnet import wanted as over_efa
+from .lnet import is_in_use as over_efa
 
 PATIENCE_SECONDS = 240
 MOUNT_SECONDS = 45
@@ -149,6 +149,7 @@ LUSTRE = Step(
     apply=lambda node: _apply(lustre(node), node),
     needs=("name-resolution", "lnet"),
     seconds=600,
+    severity="fatal",
 )
 HOME = Step(
     "home",
@@ -157,4 +158,5 @@ HOME = Step(
     apply=lambda node: _apply(home(node), node),
     needs=("name-resolution",),
     seconds=300,
+    severity="fatal",
 )

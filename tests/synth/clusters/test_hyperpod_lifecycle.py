@@ -22,7 +22,14 @@ SYSTEM = InstanceGroup(instance_type="ml.m5.4xlarge", count=2, zone="usw2-az2")
 def facts(dns_name: str = "fs-1", groups: dict[str, InstanceGroup] | None = None) -> NodeFacts:
     lustre = LustreMount(dns_name=dns_name, mount_name="abcdefgh", path="/fsx", zone="usw2-az2", efa=True)
     return node_facts(
-        cluster=ClusterFacts(name="prod", orchestrator="eks", region="us-west-2", dns_suffix="amazonaws.com"),
+        cluster=ClusterFacts(
+            name="prod",
+            orchestrator="eks",
+            region="us-west-2",
+            dns_suffix="amazonaws.com",
+            lifecycle="tolerant",
+            setup_uri="",
+        ),
         groups=groups or {"system": SYSTEM},
         types=catalog(),
         file_systems=FileSystems(lustre={"lustre": lustre}, home=None),

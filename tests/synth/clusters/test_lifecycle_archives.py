@@ -34,7 +34,14 @@ def file(tmp_path: Path) -> LockedFile:
 def published(stack: cdk.Stack, *files: LockedFile) -> dict[str, object]:
     bucket = s3.Bucket.from_bucket_name(stack, "Bucket", "sagemaker-test")
     facts = node_facts(
-        cluster=ClusterFacts(name="prod", orchestrator="eks", region="us-west-2", dns_suffix="amazonaws.com"),
+        cluster=ClusterFacts(
+            name="prod",
+            orchestrator="eks",
+            region="us-west-2",
+            dns_suffix="amazonaws.com",
+            lifecycle="tolerant",
+            setup_uri="",
+        ),
         groups={"h200": InstanceGroup(instance_type="ml.p5en.48xlarge", count=2, zone="usw2-az2")},
         types=catalog(),
         file_systems=FileSystems(lustre={}, home=None),

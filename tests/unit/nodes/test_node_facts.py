@@ -21,7 +21,9 @@ from podwright.planning.node.schema import node_schema
 ROOT = Path(__file__).parents[3]
 SCHEMA = node_schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
-CLUSTER = ClusterFacts(name="prod", orchestrator="eks", region="us-west-2", dns_suffix="amazonaws.com")
+CLUSTER = ClusterFacts(
+    name="prod", orchestrator="eks", region="us-west-2", dns_suffix="amazonaws.com", lifecycle="tolerant", setup_uri=""
+)
 MOUNT = {"dns_name": "fs-0.fsx.us-west-2.amazonaws.com", "zone": "usw2-az2"}
 FILE_SYSTEMS = FileSystems(
     lustre={"lustre": LustreMount(**MOUNT, mount_name="abcdefgh", path="/fsx", efa=True)},

@@ -25,7 +25,7 @@ from podwright.lifecycle_scripts.podwright_node.runner.steps import Step, run
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Node]:
     with Log(tmp_path / "log.jsonl") as log:
-        yield Node(tmp_path, {}, "workers", "ml.m5.4xlarge", log)
+        yield Node(tmp_path, {"cluster": {"name": "test", "lifecycle": "strict"}}, "workers", "ml.m5.4xlarge", log)
 
 
 def events(node: Node) -> list[dict[str, Any]]:
