@@ -222,11 +222,11 @@ def _fee_of_an_instance(environment: Environment) -> dict[str, float]:
         # One plan may serve several groups; the price is divided by the instances that draw on it.
         drawn[group.plan] += group.count
     # What an existing plan cost is spread over its hours.
-    wanted = {name: plan for name, plan in environment.training_plans.items() if plan.state != "exists"}
+    unpaid = {name: plan for name, plan in environment.training_plans.items() if plan.state != "exists"}
     return {
-        name: (wanted[group.plan].max_upfront_usd or 0) / drawn[group.plan]
+        name: (unpaid[group.plan].max_upfront_usd or 0) / drawn[group.plan]
         for name, group in environment.groups.items()
-        if group.plan in wanted and drawn[group.plan]
+        if group.plan in unpaid and drawn[group.plan]
     }
 
 
