@@ -204,7 +204,8 @@ def _range(cidr: str, without: Iterable[str] = ()) -> Object:
     """A range, less those addresses in it that are `without`. A range of just such an address stays."""
     block: Any = ip_network(cidr)
     inside = [text for text in without if _holds(block, ip_network(text))]
-    return {"ipBlock": {"cidr": cidr} | ({"except": inside} if inside else {})}
+    exceptions = {"except": inside} if inside else {}
+    return {"ipBlock": {"cidr": cidr} | exceptions}
 
 
 def _holds(block: Any, part: Any) -> bool:

@@ -57,14 +57,13 @@ def team_folders(
     return [
         item
         for name in sorted(folders)
-        for item in _objects(
-            name,
-            [f"{_owner(teams, users)}:/root-of-{name}{path}" for path, users in sorted(folders[name].items())],
-            values,
-            placement,
-            str(image),
-        )
+        for item in _objects(name, _folders(name, teams, folders[name]), values, placement, str(image))
     ]
+
+
+def _folders(file_system: str, teams: Mapping[str, Team], users: Mapping[str, Mapping[str, bool]]) -> list[str]:
+    """MODE:GID:FOLDER for each folder of a file system, in the order of the folders."""
+    return [f"{_owner(teams, users[path])}:/root-of-{file_system}{path}" for path in sorted(users)]
 
 
 def _owner(teams: Mapping[str, Team], users: Mapping[str, bool]) -> str:

@@ -409,8 +409,8 @@ def test_a_debugger_is_held_to_it_too(server: ApiServer, guard: None) -> None:
     server.create(item)
     debugger = container({}, "debugger")
     try:
+        changed = {"spec": {"ephemeralContainers": [debugger | PRIVILEGED]}}
         with pytest.raises(ApiException) as error:
-            changed = {"spec": {"ephemeralContainers": [debugger | PRIVILEGED]}}
             server.merge(item, changed, subresource="ephemeralcontainers")
         assert "not privileged" in refusal(error.value)
         server.merge(item, {"spec": {"ephemeralContainers": [debugger]}}, subresource="ephemeralcontainers")
