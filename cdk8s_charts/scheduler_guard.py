@@ -106,10 +106,21 @@ def _policy(
     """A policy for objects in namespaces of teams, and its binding."""
     # Objects of the cluster would match whatever the selector says.
     rule = {**subjects, "operations": operations, "scope": "Namespaced"}
-    of_teams = {"matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]}
+    of_teams = {"key": TEAM_LABEL, "operator": "Exists"}
+    return admission_policy(name, [rule], of_teams, variables, validations)
+
+
+def admission_policy(
+    name: str,
+    rules: list[dict[str, Any]],
+    namespaces: dict[str, Any],
+    variables: dict[str, str],
+    validations: list[dict[str, str]],
+) -> list[dict[str, Any]]:
+    """A ValidatingAdmissionPolicy that refuses, in the namespaces whose labels fit an expression, and its binding."""
     policy = {
         "failurePolicy": "Fail",
-        "matchConstraints": {"resourceRules": [rule], "namespaceSelector": of_teams},
+        "matchConstraints": {"resourceRules": rules, "namespaceSelector": {"matchExpressions": [namespaces]}},
         "variables": [{"name": key, "expression": expression} for key, expression in variables.items()],
         "validations": validations,
     }

@@ -1,10 +1,11 @@
 """A team's place in Kubernetes: namespace, permissions, ceilings, network policy, service accounts and volumes."""
 
 from collections.abc import Iterable, Mapping
+from ipaddress import ip_network
 from typing import Any, Final
 
 from ..config.catalog.kubernetes_groups import TEAM_LABEL, team_group
-from ..config.settings.governance.team_access import Caps, Claim, ContainerLimits, Size, TeamAccess, TeamNetwork
+from ..config.settings.governance.team_access import Caps, Claim, ContainerLimits, Size, TeamAccess
 from ..config.settings.governance.teams import Engine, Team
 from ..planning.kubernetes.deployed_values import DeployedValues, LustreValues
 from ..planning.quota.team_names import team_namespace
@@ -22,7 +23,10 @@ _HYPERPOD: Final = "aws-hyperpod"
 _HYPERPOD_PORTS: Final = (8080, 9200)
 # Where every pod gets the credentials of its service account. Source: Amazon EKS User Guide, EKS Pod Identity
 # restrictions, 2026-11.
-_IDENTITY_AGENT: Final = "169.254.170.23/32"
+_IDENTITY_AGENT: Final = ("169.254.170.23/32", "fd00:ec2::23/128")
+# Where every process of a node gets the credentials of the node's role. Source: Amazon EC2 User Guide, instance
+# metadata, 2026-11.
+_METADATA: Final = ("169.254.169.254/32", "fd00:ec2::254/128")
 # API groups of jobs and of what belongs to them, which the built-in roles of Kubernetes do not know.
 _JOBS: Final = {
     "batch": ("jobs", "cronjobs"),
@@ -76,7 +80,7 @@ def team_objects(engine: Engine, teams: Mapping[str, Team], values: DeployedValu
     """What lies in the namespaces of all teams, with the volumes that their claims are bound to.
 
     Each team has all of it, also where a setting is absent: a quota without ceilings, limits of nothing, a network
-    policy that lets everything through. So a setting that goes from the file loses its effect in the cluster.
+    policy that keeps pods from instance metadata alone. A setting that goes from the file loses its effect.
 
     Args:
         engine: Quota engine, which decides what the namespaces are called.
@@ -108,7 +112,7 @@ def _team(engine: Engine, team: str, access: TeamAccess, values: DeployedValues)
         ),
         made("v1", "ResourceQuota", "podwright-caps", spec={"hard": quota_keys(access.caps)} if access.caps else {}),
         made("v1", "LimitRange", "podwright-limits", spec={"limits": _limits(access.limits)}),
-        made("networking.k8s.io/v1", "NetworkPolicy", "podwright", spec=_policy(access.network)),
+        made("networking.k8s.io/v1", "NetworkPolicy", "podwright", spec=_policy(access)),
         *(made("v1", "ServiceAccount", name) for name in access.service_accounts),
         *(
             item
@@ -161,11 +165,18 @@ def _size(size: Size) -> dict[str, str]:
     return results
 
 
-def _policy(network: TeamNetwork | None) -> Object:
-    """The NetworkPolicy of a namespace: open, or closed but for the team, HyperPod and what the team allows."""
+def _policy(access: TeamAccess) -> Object:
+    """The NetworkPolicy of a namespace: open but for instance metadata, or closed but for what the team allows.
+
+    A closed team's pods talk to each other, to HyperPod, and to HTTPS anywhere.
+    """
     base = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    network, without = access.network, () if access.instance_metadata else _METADATA
     if network is None:
-        return {**base, "ingress": [{}], "egress": [{}]}
+        # Ranges alone leave open whether they hold for pods; every namespace is named beside them.
+        anywhere = [{"namespaceSelector": {}}, _range("0.0.0.0/0", without), _range("::/0", without)]
+        return {**base, "ingress": [{}], "egress": [{"to": anywhere}] if without else [{}]}
+    ranges = [_range(cidr, without) for cidr in network.to_ranges]
     own: Object = {"podSelector": {}}
     ports = _ports("TCP", *_HYPERPOD_PORTS)
     return {
@@ -175,12 +186,12 @@ def _policy(network: TeamNetwork | None) -> Object:
             {"from": [_pods_of(_HYPERPOD)], "ports": ports},
         ],
         "egress": [
-            {"to": [own, *map(_pods_of, network.to_namespaces), *map(_range, network.to_ranges)]},
+            {"to": [own, *map(_pods_of, network.to_namespaces), *ranges]},
             {"to": [_pods_of(_HYPERPOD)], "ports": ports},
             {"to": [_pods_of("kube-system")], "ports": _ports("UDP", 53) + _ports("TCP", 53)},
-            {"to": [_range(_IDENTITY_AGENT)], "ports": _ports("TCP", 80)},
+            {"to": [_range(address) for address in _IDENTITY_AGENT], "ports": _ports("TCP", 80)},
             # AWS's services, registries and the Kubernetes API; other teams' pods refuse it themselves.
-            {"to": [_range("0.0.0.0/0")], "ports": _ports("TCP", 443)},
+            {"to": [_range("0.0.0.0/0", without)], "ports": _ports("TCP", 443)},
         ],
     }
 
@@ -189,8 +200,16 @@ def _pods_of(namespace: str) -> Object:
     return {"namespaceSelector": {"matchLabels": {_NAMES: namespace}}}
 
 
-def _range(cidr: str) -> Object:
-    return {"ipBlock": {"cidr": cidr}}
+def _range(cidr: str, without: Iterable[str] = ()) -> Object:
+    """A range, less those addresses in it that are `without`. A range of just such an address stays."""
+    block: Any = ip_network(cidr)
+    inside = [text for text in without if _holds(block, ip_network(text))]
+    exceptions = {"except": inside} if inside else {}
+    return {"ipBlock": {"cidr": cidr} | exceptions}
+
+
+def _holds(block: Any, part: Any) -> bool:
+    return block.version == part.version and block != part and part.subnet_of(block)
 
 
 def _ports(protocol: str, *ports: int) -> list[Object]:

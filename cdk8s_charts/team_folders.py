@@ -10,11 +10,20 @@ from ..config.settings.governance.teams import Team
 from ..planning.helm.chart_values import SystemPlacement
 from ..planning.helm.own_images import BENCHMARK_LABELS_IMAGE
 from ..planning.kubernetes.deployed_values import DeployedValues
+from ..planning.kubernetes.isolation import team_gid
 
 _NAMESPACE: Final = "kube-system"
-_MAKE: Final = (
-    "import os, sys\nos.umask(0)\nfor folder in sys.argv[1:]:\n    os.makedirs(folder, mode=0o777, exist_ok=True)\n"
-)
+# Each argument is MODE:GID:FOLDER. Mode and owner are set on a folder that was there before, too, and on nothing in it.
+# A folder without a mode belongs to somebody else, and is only made where it is missing.
+_MAKE: Final = """\
+import os, sys
+for text in sys.argv[1:]:
+    mode, gid, folder = text.split(":", 2)
+    os.makedirs(folder, mode=0o755, exist_ok=True)
+    if mode:
+        os.chown(folder, -1, int(gid))
+        os.chmod(folder, int(mode, 8))
+"""
 
 
 def team_folders(
@@ -26,7 +35,11 @@ def team_folders(
     """For each file system with claims: its root as a volume, a claim of that, and a job that makes the folders.
 
     The job is called after the folders, because a job cannot change; with other folders another one comes. Folders that
-    no team names any more stay, with what is in them. Whoever can mount a folder may write in it.
+    no team names any more stay, with what is in them.
+
+    A folder that one team writes in belongs to the team's group: mode 2770, so that files in it do too, or 2775 where
+    other teams read it. What several teams write in is open to all with the sticky bit, as /tmp is. A folder that all
+    only read is somebody else's: it is made where it is missing.
 
     Args:
         teams: Teams by name.
@@ -34,17 +47,33 @@ def team_folders(
         placement: Where controllers of the cluster run.
         mirror: Where mirrored images lie, by the original's name.
     """
-    folders: dict[str, set[str]] = {}
-    for team in teams.values():
+    folders: dict[str, dict[str, dict[str, bool]]] = {}
+    for name, team in teams.items():
         for claim in team.access.storage.values() if team.access else ():
-            folders.setdefault(claim.file_system, set()).add(claim.path)
+            users = folders.setdefault(claim.file_system, {}).setdefault(claim.path, {})
+            users[name] = users.get(name, False) or not claim.read_only
     original = Image.parse(BENCHMARK_LABELS_IMAGE)
     image = (mirror or {}).get(original.name, original)
     return [
         item
         for name in sorted(folders)
-        for item in _objects(name, sorted(folders[name]), values, placement, str(image))
+        for item in _objects(name, _folders(name, teams, folders[name]), values, placement, str(image))
     ]
+
+
+def _folders(file_system: str, teams: Mapping[str, Team], users: Mapping[str, Mapping[str, bool]]) -> list[str]:
+    """MODE:GID:FOLDER for each folder of a file system, in the order of the folders."""
+    return [f"{_owner(teams, users[path])}:/root-of-{file_system}{path}" for path in sorted(users)]
+
+
+def _owner(teams: Mapping[str, Team], users: Mapping[str, bool]) -> str:
+    """MODE:GID of a folder, by the teams that use it and whether each of them writes."""
+    writers = [name for name, writes in users.items() if writes]
+    if not writers:
+        return ":"
+    if len(writers) > 1:
+        return "1777:0"
+    return f"{'2775' if len(users) > 1 else '2770'}:{team_gid(writers[0], teams[writers[0]].access)}"
 
 
 def _objects(
@@ -58,7 +87,7 @@ def _objects(
     container = {
         "name": "folders",
         "image": image,
-        "command": ["python3", "-c", _MAKE, *(f"/root-of-{name}{folder}" for folder in folders)],
+        "command": ["python3", "-c", _MAKE, *folders],
         "volumeMounts": [{"name": "root", "mountPath": f"/root-of-{name}"}],
         "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
     }

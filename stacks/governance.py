@@ -8,11 +8,12 @@ from constructs import Construct
 from ..cdk8s_charts.priority_classes import priority_classes
 from ..cdk8s_charts.team import team_namespaces, team_objects, team_roles
 from ..cdk8s_charts.team_folders import team_folders
+from ..cdk8s_charts.team_guard import team_guard
 from ..constructs.eks.manifests import Manifests
 from ..planning.helm.chart_values import system_placement
 from ..planning.jobs.queue import pod_priorities
 from ..planning.kubernetes.deployed_values import DeployedValues
-from ..planning.kubernetes.isolation import team_access
+from ..planning.kubernetes.isolation import pod_freedoms
 from ..planning.resolved import ResolvedEnvironment
 from .cluster import ClusterStack
 from .deployed_values import deployed_values
@@ -56,7 +57,7 @@ class GovernanceStack(cdk.Stack):
             classes = priority_classes(priorities)
             Manifests(self, "PodPriorities", cluster=eks.api_access.eks_cluster, objects=classes)
         # The service makes namespaces together with quotas, so what lies in them has to wait for these.
-        if not own_namespaces and team_access(governance):
+        if not own_namespaces and governance.teams:
             self.isolation = self._isolate(resolved, eks, values, after=quotas)
 
     def _isolate(
@@ -75,5 +76,6 @@ class GovernanceStack(cdk.Stack):
             *team_folders(teams, values, placement, resolved.mirror),
             *team_namespaces(engine, teams),
             *team_objects(engine, teams, values),
+            *team_guard(engine, pod_freedoms(environment.governance, environment.jobs.values())),
         ]
         return Manifests(self, "Isolation", cluster=eks.api_access.eks_cluster, objects=objects, after=after)

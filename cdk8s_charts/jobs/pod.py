@@ -104,6 +104,9 @@ def pod_spec(plan: JobPlan, container: Manifest) -> Manifest:
         spec["serviceAccountName"] = plan.job.service_account
     if getattr(plan.job, "uses_host_network", False):
         spec |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+    if plan.gid is not None:
+        # The team's folders belong to this group, and an image may run as any user.
+        spec["securityContext"] = {"supplementalGroups": [plan.gid]}
     if pod.nvlink:
         spec["resourceClaims"] = pod_claims(plan.name)
         described["resources"]["claims"] = container_claims()

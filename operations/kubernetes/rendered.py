@@ -15,7 +15,7 @@ from ...config.settings.governance.teams import Engine
 from ...planning.helm.chart_values import system_placement
 from ...planning.jobs.queue import pod_priorities
 from ...planning.kubernetes.deployed_values import DeployedValues
-from ...planning.kubernetes.isolation import team_access
+from ...planning.kubernetes.isolation import pod_freedoms
 from ...planning.quota.policy import countable_groups, environment_policy
 
 Object = dict[str, Any]
@@ -41,13 +41,15 @@ def rendered(environment: Environment, values: DeployedValues, mirror: Mapping[s
     if engine := governance.engine:
         from ...cdk8s_charts.team import team_namespaces, team_objects, team_roles
         from ...cdk8s_charts.team_folders import team_folders
+        from ...cdk8s_charts.team_guard import team_guard
 
-        if engine != "hyperpod" or team_access(governance):
+        if engine != "hyperpod" or governance.teams:
             placement = system_placement(environment.cluster, environment.instance_groups)
             yield from team_roles()
             yield from team_folders(governance.teams, values, placement, mirror)
             yield from team_namespaces(engine, governance.teams)
             yield from team_objects(engine, governance.teams, values)
+            yield from team_guard(engine, pod_freedoms(governance, environment.jobs.values()))
         yield from _ENGINES[engine](environment, types)
         if priorities := pod_priorities(governance, environment.jobs.values()):
             from ...cdk8s_charts.priority_classes import priority_classes

@@ -1,5 +1,6 @@
 """Checks of EKS, and of what an existing cluster holds already."""
 
+import json
 from datetime import timedelta
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from ...planning.kubernetes.addons import (
     WORKLOAD_ADDONS,
     addon_version,
 )
+from ...planning.kubernetes.isolation import isolates_networks
 from ...planning.rules.framework.rule import Problem
 from ..aws.unseen import Unseen
 from .check import Answers, Ask, Note, Skip, check
@@ -240,6 +242,31 @@ def step(ask: Ask) -> Answers:
         yield Note(f"{name} goes from Kubernetes {deployed} to {desired}")
     else:
         yield Note(f"Kubernetes {deployed}")
+
+
+@check("PRE076")
+def network_policies(ask: Ask) -> Answers:
+    """Whether the network plugin of an existing cluster obeys network policies, as the isolation of teams needs."""
+    settings = _existing(ask)
+    if settings is None or not isolates_networks(ask.environment.governance):
+        return
+    absent = {"ResourceNotFoundException"}
+    answer = ask.aws.find("eks", "describe_addon", absent, clusterName=settings.name, addonName="vpc-cni")
+    values = json.loads((answer["addon"].get("configurationValues") or "{}") if answer else "{}")
+    if str(values.get("enableNetworkPolicy", "")).lower() == "true":
+        yield Note(f"{settings.name} obeys network policies")
+        return
+    yield Problem(
+        _EXISTING,
+        f"the VPC CNI of {settings.name} "
+        + (
+            "does not obey network policies"
+            if answer
+            else "is no add-on, and nobody can tell whether it obeys policies"
+        )
+        + ": pods of teams reach the metadata of their nodes, and with it the role of these",
+        'set enableNetworkPolicy: "true" in the configuration of its VPC CNI add-on',
+    )
 
 
 def _new_version(ask: Ask) -> str | None:

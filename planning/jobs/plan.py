@@ -16,6 +16,7 @@ from ...config.settings.jobs.base import DistributedJob, Job
 from ...config.settings.jobs.kinds import GpuShare
 from ...config.settings.jobs.pytorch import Checkpoints, HyperPodPyTorchJob
 from ...config.settings.software import job_variables
+from ..kubernetes.isolation import team_gid
 from ..node.allocatable import Allocatable
 from ..quota.amounts import CPU, EFA, GPU, MEMORY, NEURON, Quantities
 from .pod_size import job_allocatable
@@ -63,6 +64,8 @@ class JobPlan(NamedTuple):
     instance_types: tuple[str, ...]
     """Types of the group."""
     region: str
+    gid: int | None
+    """Group id of its team's folders, where it mounts claims of the team."""
 
     @property
     def gang(self) -> int:
@@ -97,7 +100,12 @@ class Planner:
             pod=self._pod(name, job),
             instance_types=self._environment.instance_groups[job.group].types,
             region=self._environment.region,
+            gid=self._gid(job),
         )
+
+    def _gid(self, job: Job) -> int | None:
+        teams = self._environment.governance.teams
+        return team_gid(job.team, teams[job.team].access) if job.team in teams and job.mounts else None
 
     def allocatable(self, group: str) -> Allocatable:
         # Many jobs ask for the same few groups.

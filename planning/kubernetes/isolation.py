@@ -1,12 +1,33 @@
 """What follows for the rest of an environment from what its teams say of their place in Kubernetes."""
 
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
 from ...config.settings.governance.team_access import TeamAccess
 from ...config.settings.governance.teams import Governance
+from ...config.settings.jobs.base import Job
+from ...config.settings.jobs.pytorch import HyperPodPyTorchJob
+
+# Above what the Debian Policy Manual (9.2.2) leaves to people and services, below 2^31, where some tools end.
+_FIRST_GID: Final = 100_000_000
+_GIDS: Final = 1_000_000_000
 
 
 def team_access(governance: Governance) -> dict[str, TeamAccess]:
     """What teams say of their place in Kubernetes, by team; without the teams that say nothing."""
     return {name: team.access for name, team in governance.teams.items() if team.access}
+
+
+def team_gid(team: str, access: TeamAccess | None) -> int:
+    """Group id that owns the folders of a team: as its file says, else a number that only its name decides.
+
+    It lies above the ids that systems and people have, and stays when teams come and go.
+    """
+    if access and access.gid is not None:
+        return access.gid
+    return _FIRST_GID + zlib.crc32(team.encode()) % _GIDS
 
 
 def names_identities(governance: Governance) -> bool:
@@ -15,5 +36,33 @@ def names_identities(governance: Governance) -> bool:
 
 
 def isolates_networks(governance: Governance) -> bool:
-    """Whether a team's network is closed, for which the cluster's network has to obey policies."""
-    return any(access.network is not None for access in team_access(governance).values())
+    """Whether pods of a team are kept from some addresses: then the cluster's network has to obey policies."""
+    accesses = [team.access or TeamAccess() for team in governance.teams.values()]
+    return any(access.network is not None or not access.instance_metadata for access in accesses)
+
+
+@dataclass(frozen=True, slots=True)
+class PodFreedoms:
+    """What the pods of teams may do to their nodes, as the environment's file says."""
+
+    guarded: tuple[str, ...]
+    """Teams whose pods are kept from their nodes: all but those with `pod_security: privileged`."""
+    host_network: tuple[str, ...]
+    """Guarded teams that have a job on the node's network in the file."""
+    privileged: tuple[str, ...]
+    """Guarded teams that have a job with privileged containers in the file."""
+
+
+def pod_freedoms(governance: Governance, jobs: Iterable[Job]) -> PodFreedoms:
+    """What the pods of each team may do to their nodes: what the file's own jobs need, and otherwise nothing."""
+    jobs = list(jobs)
+    free = {name for name, access in team_access(governance).items() if access.pod_security == "privileged"}
+    guarded = sorted(governance.teams.keys() - free)
+    on_network = {job.team for job in jobs if getattr(job, "uses_host_network", False)}
+    # Checkpointless training runs privileged; see the chart of HyperPod's PyTorch jobs.
+    privileged = {job.team for job in jobs if isinstance(job, HyperPodPyTorchJob) and job.checkpoints.checkpointless}
+    return PodFreedoms(
+        tuple(guarded),
+        tuple(name for name in guarded if name in on_network),
+        tuple(name for name in guarded if name in privileged),
+    )

@@ -13,8 +13,10 @@ from api_server import ApiServer, Object, until
 from podwright.cdk8s_charts.benchmark_labels.chart import BenchmarkLabels
 from podwright.cdk8s_charts.benchmark_labels.handler.benchmark_labeller import HEALTH, VERDICT
 from podwright.cdk8s_charts.scheduler_guard import scheduler_guard
+from podwright.cdk8s_charts.team_guard import team_guard
 from podwright.config.catalog.instance_types import catalog
 from podwright.config.settings.groups import InstanceGroup
+from podwright.planning.kubernetes.isolation import PodFreedoms
 
 TEAM, NAMESPACE, ELSEWHERE = "llm", "guarded", "unguarded"
 SCHEDULERS = ["kai-scheduler", "yunikorn"]
@@ -319,6 +321,117 @@ def test_what_was_there_before_can_still_be_changed_and_deleted(server: ApiServe
     assert changed["spec"]["replicas"] == 2
     assert changed["metadata"]["labels"] == {QUEUE[scheduler]: OF_OTHERS[scheduler]}
     server.merge(before, {"metadata": {"finalizers": None}})
+
+
+# --- Pods of teams and their nodes ---
+
+GUARDED = "hyperpod-ns-llm"
+ON_NETWORK = "hyperpod-ns-vision"
+
+
+@pytest.fixture(scope="module")
+def guard(server: ApiServer) -> Iterator[None]:
+    """The policy for two teams of engine hyperpod, one of which has a job on the node's network."""
+    namespace(server, GUARDED)
+    namespace(server, ON_NETWORK)
+    freedoms = PodFreedoms(guarded=("llm", "vision"), host_network=("vision",), privileged=())
+    with in_force(
+        server, team_guard("hyperpod", freedoms), lambda: server.create(team_pod(hostNetwork=True), dry_run=True)
+    ):
+        yield
+
+
+def team_pod(security: Object | None = None, *, location: str = GUARDED, **spec: Any) -> Object:
+    """A pod of the team, whose container has a security context where one is given."""
+    main = container({}) | ({"securityContext": security} if security else {})
+    return pod(None, metadata={"namespace": location}, **{"containers": [main], **spec})
+
+
+def host_path(path: str) -> Object:
+    return {"volumes": [{"name": "of-node", "hostPath": {"path": path}}]}
+
+
+PRIVILEGED: Object = {"securityContext": {"privileged": True}}
+REACHES = {
+    "privileged": (team_pod({"privileged": True}), "not privileged"),
+    "privileged at first": (team_pod(initContainers=[container({}, "first") | PRIVILEGED]), "not privileged"),
+    "privileged beside": (
+        team_pod(initContainers=[container({}, "beside") | PRIVILEGED | {"restartPolicy": "Always"}]),
+        "not privileged",
+    ),
+    "a second container": (
+        team_pod(containers=[container({}), container({}, "second") | PRIVILEGED]),
+        "not privileged",
+    ),
+    "a capability": (team_pod({"capabilities": {"add": ["SYS_ADMIN"]}}), "no capability beyond"),
+    "all capabilities": (team_pod({"capabilities": {"add": ["ALL"]}}), "no capability beyond"),
+    "a capability by its long name": (team_pod({"capabilities": {"add": ["CAP_SYS_ADMIN"]}}), "no capability beyond"),
+    "proc": (team_pod({"procMount": "Unmasked"}, hostUsers=False), "unmask /proc"),
+    "the network": (team_pod(hostNetwork=True), "leave out hostNetwork"),
+    "processes": (team_pod(hostPID=True), "processes or memory"),
+    "memory": (team_pod(hostIPC=True), "processes or memory"),
+    "the root": (team_pod(**host_path("/")), "mount their team's folder"),
+    "kubelet's files": (team_pod(**host_path("/var/lib/kubelet")), "mount their team's folder"),
+    "all of the scratch disk": (team_pod(**host_path("/opt/dlami/nvme")), "mount their team's folder"),
+    "another team's folder": (team_pod(**host_path("/opt/dlami/nvme/teams/vision")), "mount their team's folder"),
+    "a folder with its name before": (team_pod(**host_path("/opt/dlami/nvme/teams/llm2")), "mount their team's folder"),
+    # What a pod has put there may be a link.
+    "below its own folder": (team_pod(**host_path("/opt/dlami/nvme/teams/llm/link")), "mount their team's folder"),
+    "the second volume": (
+        team_pod(
+            volumes=[
+                {"name": "own", "hostPath": {"path": "/opt/dlami/nvme/teams/llm"}},
+                {"name": "of-node", "hostPath": {"path": "/etc"}},
+            ]
+        ),
+        "mount their team's folder",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", REACHES)
+def test_a_pod_of_a_team_does_not_reach_its_node(server: ApiServer, guard: None, way: str) -> None:
+    item, says = REACHES[way]
+    with pytest.raises(ApiException) as error:
+        server.create(item, dry_run=True)
+    assert says in refusal(error.value)
+    # It is the policy, and not Kubernetes itself.
+    server.create({**item, "metadata": {**item["metadata"], "namespace": "default"}}, dry_run=True)
+
+
+def test_a_way_up_is_no_folder_of_a_team(server: ApiServer, guard: None) -> None:
+    with pytest.raises(ApiException):
+        server.create(team_pod(**host_path("/opt/dlami/nvme/teams/llm/../vision")), dry_run=True)
+
+
+def test_a_debugger_is_held_to_it_too(server: ApiServer, guard: None) -> None:
+    item = team_pod()
+    server.create(item)
+    debugger = container({}, "debugger")
+    try:
+        changed = {"spec": {"ephemeralContainers": [debugger | PRIVILEGED]}}
+        with pytest.raises(ApiException) as error:
+            server.merge(item, changed, subresource="ephemeralcontainers")
+        assert "not privileged" in refusal(error.value)
+        server.merge(item, {"spec": {"ephemeralContainers": [debugger]}}, subresource="ephemeralcontainers")
+    finally:
+        server.delete(item)
+
+
+def test_what_pods_of_a_team_may_have(server: ApiServer, guard: None) -> None:
+    server.create(team_pod(), dry_run=True)
+    server.create(team_pod({"capabilities": {"add": ["IPC_LOCK"], "drop": ["ALL"]}, "runAsUser": 1000}), dry_run=True)
+    for folder in ("/opt/dlami/nvme/teams/llm", "/opt/sagemaker/teams/llm"):
+        server.create(team_pod(**host_path(folder)), dry_run=True)
+    shm = {"name": "shm", "emptyDir": {"medium": "Memory"}}
+    server.create(team_pod(volumes=[shm], hostNetwork=False, hostPID=False), dry_run=True)
+
+
+def test_a_job_of_the_file_frees_its_own_team(server: ApiServer, guard: None) -> None:
+    server.create(team_pod(location=ON_NETWORK, hostNetwork=True), dry_run=True)
+    with pytest.raises(ApiException) as error:
+        server.create(team_pod({"privileged": True}, location=ON_NETWORK, hostNetwork=True), dry_run=True)
+    assert "not privileged" in refusal(error.value)
 
 
 # --- Labels of benchmarks ---

@@ -1,8 +1,11 @@
 """What a team finds in Kubernetes: each kind against the schemas, and what the kinds say."""
 
+import os
+import stat
 import subprocess
 import sys
 from collections.abc import Mapping
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,13 @@ import pytest
 
 from podwright.cdk8s_charts.team import team_namespaces, team_objects, team_roles
 from podwright.cdk8s_charts.team_folders import team_folders
-from podwright.config.settings.governance.teams import Team
+from podwright.cdk8s_charts.team_guard import team_guard
+from podwright.config.settings.governance.team_access import TeamAccess
+from podwright.config.settings.governance.teams import Governance, Team
+from podwright.config.settings.jobs.kinds import BatchJob
 from podwright.planning.helm.chart_values import SystemPlacement
 from podwright.planning.kubernetes.deployed_values import DeployedValues, LustreValues
+from podwright.planning.kubernetes.isolation import PodFreedoms, pod_freedoms, team_gid
 
 LUSTRE = LustreValues("fs-0123456789abcdef0", "fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com", "abcdefgh")
 VALUES = DeployedValues("arn", "prod", "bucket", {"lustre": LUSTRE}, {})
@@ -56,7 +63,59 @@ def test_a_setting_that_is_absent_has_no_effect() -> None:
     assert actual["ResourceQuota", "podwright-caps"]["spec"] == {}
     assert actual["LimitRange", "podwright-limits"]["spec"] == {"limits": []}
     policy = actual["NetworkPolicy", "podwright"]["spec"]
-    assert (policy["ingress"], policy["egress"]) == ([{}], [{}])
+    assert policy["ingress"] == [{}]
+    with_metadata = objects({"instance_metadata": True})["NetworkPolicy", "podwright"]["spec"]
+    assert (with_metadata["ingress"], with_metadata["egress"]) == ([{}], [{}])
+
+
+def reached(policy: Object, address: str, port: int) -> bool:
+    """Whether a NetworkPolicy lets pods connect to an address outside of the cluster."""
+
+    def holds(block: Object) -> bool:
+        inside = [ip_address(address) in ip_network(text) for text in (block["cidr"], *block.get("except", ()))]
+        return inside[0] and not any(inside[1:])
+
+    return any(
+        any("ipBlock" in end and holds(end["ipBlock"]) for end in rule.get("to", ()))
+        and port in [entry["port"] for entry in rule.get("ports", [{"port": port}])]
+        for rule in policy["egress"]
+    )
+
+
+@pytest.mark.parametrize("network", [None, {}, {"to_ranges": ["0.0.0.0/0", "169.254.0.0/16"]}])
+def test_pods_reach_their_roles_credentials_and_not_their_nodes(network: Mapping[str, Any] | None) -> None:
+    policy = objects({"network": network})["NetworkPolicy", "podwright"]["spec"]
+    assert not reached(policy, "169.254.169.254", 80)
+    assert not reached(policy, "fd00:ec2::254", 80)
+    assert reached(policy, "169.254.170.23", 80)
+    assert reached(policy, "fd00:ec2::23", 80)
+    assert reached(policy, "52.94.133.131", 443)
+
+
+def test_a_job_of_the_file_frees_its_team_and_no_other() -> None:
+    team = Team()
+    free = Team.model_validate({"access": {"pod_security": "privileged"}})
+    governance = Governance(teams={"llm": team, "vision": team, "kernel": free})
+    job = BatchJob.model_validate(
+        {
+            "kind": "job",
+            "group": "h200",
+            "team": "llm",
+            "image": "example.com/a",
+            "command": ["a"],
+            "host_network": True,
+        }
+    )
+    freedoms = pod_freedoms(governance, [job])
+    assert freedoms == PodFreedoms(guarded=("llm", "vision"), host_network=("llm",), privileged=())
+    policy, binding = team_guard("hyperpod", freedoms)
+    (names,) = policy["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"]
+    assert names["values"] == ["hyperpod-ns-llm", "hyperpod-ns-vision"]
+    (network,) = [item["expression"] for item in policy["spec"]["validations"] if "hostNetwork" in item["expression"]]
+    assert network.startswith("object.metadata.namespace in ['hyperpod-ns-llm'] ||")
+    for item in (policy, binding):
+        kubernetes_validate.validate(item, "1.34", strict=True)
+    assert team_guard("hyperpod", PodFreedoms((), (), ())) == []
 
 
 def test_namespaces_are_ours_unless_the_service_makes_them() -> None:
@@ -134,13 +193,54 @@ def test_a_job_makes_the_folders_and_another_one_comes_with_others(tmp_path: Pat
     (name,) = [name for kind, name in actual if kind == "Job"]
     pod = actual["Job", name]["spec"]["template"]["spec"]
     assert (pod["nodeSelector"], [item["key"] for item in pod["tolerations"]]) == ({"group": "system"}, ["system"])
-    *command, first, second = pod["containers"][0]["command"]
-    assert (first, second) == ("/root-of-lustre/datasets", "/root-of-lustre/teams/llm")
-    subprocess.run([sys.executable, *command[1:], f"{tmp_path}{first}", f"{tmp_path}{second}"], check=True)
-    assert (tmp_path / "root-of-lustre/teams/llm").is_dir()
+    *_, first, second = pod["containers"][0]["command"]
+    gid = team_gid("llm", None)
+    assert (first, second) == ("::/root-of-lustre/datasets", f"2770:{gid}:/root-of-lustre/teams/llm")
+    assert made(actual, tmp_path) == {"datasets": 0o755, "teams/llm": 0o2770}
     other = objects({"storage": {"work": {"path": "/teams/llm"}}})
     assert name not in {key for _, key in other}
     assert [kind for kind, _ in objects(None) if kind == "Job"] == []
+
+
+def made(actual: Mapping[tuple[str, str], Object], root: Path) -> dict[str, int]:
+    """Modes of the folders that the job makes below `root`, with the group of whoever runs this test."""
+    (job,) = [item for (kind, _), item in actual.items() if kind == "Job"]
+    _, *command = job["spec"]["template"]["spec"]["containers"][0]["command"]
+    words = [text.split(":") for text in command[2:]]
+    folders = {folder.removeprefix("/root-of-lustre/"): root / folder.lstrip("/") for _, _, folder in words}
+    arguments = [f"{mode}:{os.getgid()}:{root}{folder}" for mode, _, folder in words]
+    subprocess.run([sys.executable, *command[:2], *arguments], check=True)
+    return {name: stat.S_IMODE(path.stat().st_mode) for name, path in folders.items()}
+
+
+def test_a_folder_of_a_team_that_was_open_to_all_is_closed(tmp_path: Path) -> None:
+    folder = tmp_path / "root-of-lustre/teams/llm"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    assert made(objects({"storage": {"work": {"path": "/teams/llm"}}}), tmp_path) == {"teams/llm": 0o2770}
+
+
+def test_who_uses_a_folder_decides_whose_it_is() -> None:
+    def team(path: str, *, read_only: bool, gid: int) -> Team:
+        claim = {"path": path, "read_only": read_only}
+        return Team.model_validate({"access": {"storage": {"claim": claim}, "gid": gid}})
+
+    def owner(*teams: Team) -> str:
+        named = dict(zip(("one", "two"), teams, strict=False))
+        job = team_folders(named, VALUES, PLACEMENT)[-1]
+        return job["spec"]["template"]["spec"]["containers"][0]["command"][-1]
+
+    writer, other = team("/shared", read_only=False, gid=5001), team("/shared", read_only=False, gid=5002)
+    reader = team("/shared", read_only=True, gid=5003)
+    assert owner(writer) == "2770:5001:/root-of-lustre/shared"
+    assert owner(writer, reader) == "2775:5001:/root-of-lustre/shared"
+    assert owner(writer, other) == "1777:0:/root-of-lustre/shared"
+    assert owner(reader) == "::/root-of-lustre/shared"
+
+
+def test_the_group_of_a_team_follows_from_its_name_alone() -> None:
+    assert team_gid("llm", None) == team_gid("llm", TeamAccess()) != team_gid("vision", None)
+    assert team_gid("llm", TeamAccess(gid=5000)) == 5000
 
 
 def test_limits_of_containers_name_only_what_the_file_says() -> None:

@@ -116,12 +116,16 @@ class TeamAccess(Settings):
     """Service accounts with an IAM role each."""
     storage: dict[ClaimName, Claim] = {}
     """Persistent volume claims by name."""
+    gid: int | None = Field(default=None, ge=1000, le=2**31 - 2)
+    """Group id that owns the team's folders. Default: a number that follows from the team's name."""
     caps: Caps | None = None
     """Ceilings of the namespace."""
     limits: ContainerLimits | None = None
     """What each container gets and may have."""
     network: TeamNetwork | None = None
     """Keeps the network traffic of other teams out; `{}` isolates without exceptions. Open when absent."""
+    instance_metadata: bool = False
+    """Whether pods reach their node's instance metadata, and with it the credentials of the node's role."""
     pod_security: Literal["privileged", "baseline", "restricted"] | None = None
-    """Pod Security Standard that pods have to meet; baseline keeps them from the node's network and files. Not with
-    engine hyperpod, whose namespaces are the service's."""
+    """Pod Security Standard that pods have to meet; baseline keeps them from the node's network and files. With engine
+    hyperpod, whose namespaces are the service's, only `privileged` has an effect: it lifts podwright's own policy."""

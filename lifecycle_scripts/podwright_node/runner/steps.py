@@ -155,12 +155,13 @@ def _text(error: Exception, step: Step) -> str:
 
 
 def _summary(node: Node, results: dict[str, _Result], seconds: float) -> bool:
+    """Say how each step went, keep and publish the verdict; returns whether the node may join."""
     fatal = {name: result.error for name, result in results.items() if result.error is not None and result.fatal}
     degraded = {name: result.error for name, result in results.items() if result.error is not None and not result.fatal}
-    record(node, failed=fatal, degraded=degraded)
+    verdict = record(node, failed=fatal, degraded=degraded)
     node.log.say(
         "summary",
-        result="failed" if fatal else "degraded" if degraded else "succeeded",
+        result={"ready": "succeeded"}.get(verdict, verdict),
         group=node.group,
         seconds=round(seconds, 3),
         steps={name: {"outcome": result.outcome, "seconds": result.seconds} for name, result in results.items()},

@@ -23,21 +23,24 @@ PATIENCE_SECONDS = 20
 """How long publishing is tried: the node waits for it."""
 
 
-def record(node: Node, *, failed: Mapping[str, str], degraded: Mapping[str, str]) -> None:
-    """Keep, measure and publish the verdict. What cannot be written is logged, and no reason to lose the node.
+def record(node: Node, *, failed: Mapping[str, str], degraded: Mapping[str, str]) -> str:
+    """Keep, measure, publish and return the verdict. What cannot be written is logged, and no reason to lose the node.
 
     Args:
         node: This node.
         failed: What each step that costs the node saw; such steps make the verdict `failed`.
         degraded: What each other step that failed saw; with only such steps the verdict is `degraded`.
     """
+    verdict = "degraded" if degraded else "ready"
+    if failed:
+        verdict = "failed"
     made = {
         "version": 1,
         "group": node.group,
         "instance_id": node.instance_id,
         "instance_type": node.instance_type,
         "ended": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
-        "verdict": "failed" if failed else "degraded" if degraded else "ready",
+        "verdict": verdict,
         "failed": dict(failed),
         "degraded": dict(degraded),
     }
@@ -45,10 +48,14 @@ def record(node: Node, *, failed: Mapping[str, str], degraded: Mapping[str, str]
         node.write(RECORD, json.dumps(made, indent=1) + "\n")
     except OSError as error:
         node.log.say("warning", note=f"the verdict is not kept on this node: {error}")
-    cluster = node.facts.get("cluster", {})
-    if node.group is None or not cluster:
-        return
-    node.log.metrics(_metric(node, str(cluster["name"]), len(degraded)))
+    if node.group is not None and node.facts.get("cluster"):
+        _publish(node, made)
+    return verdict
+
+
+def _publish(node: Node, made: dict[str, Any]) -> None:
+    cluster = node.facts["cluster"]
+    node.log.metrics(_metric(node, str(cluster["name"]), len(made["degraded"])))
     # A cluster without a place for records has none of its nodes write them.
     if not cluster.get("setup_uri") or node.instance_id is None:
         return

@@ -8,7 +8,7 @@ from ....config.catalog.limits import limits
 from ....config.findings import listed
 from ....config.settings.environment import Environment
 from ....config.settings.governance.team_access import Claim, ContainerLimits, ServiceAccount, Size, TeamAccess
-from ...kubernetes.isolation import isolates_networks, team_access
+from ...kubernetes.isolation import team_access
 from ...quota.amounts import GPU, NEURON
 from ..cluster.slurm import on_slurm
 from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
@@ -135,7 +135,8 @@ def limits_in_order(container_limits: ContainerLimits) -> Problems:
 def not_our_namespace(environment: Environment) -> Problems:
     """A security standard for a namespace that is the service's."""
     for name, access in team_access(environment.governance).items():
-        if access.pod_security and environment.governance.engine == "hyperpod":
+        ours = environment.governance.engine != "hyperpod"
+        if not ours and access.pod_security in ("baseline", "restricted"):
             yield Problem(
                 (*_TEAMS, name, "access", "pod_security"),
                 "pod_security has no effect: the standard is a label of the namespace, which task governance makes "
@@ -167,7 +168,8 @@ def entries_in_one_stack(environment: Environment) -> Problems:
 def policies_of_an_existing_cluster(environment: Environment) -> Problems:
     """An isolated network on a cluster whose network is not podwright's."""
     existing = environment.cluster.eks.existing
-    if existing and isolates_networks(environment.governance):
+    closed = [name for name, access in team_access(environment.governance).items() if access.network is not None]
+    if existing and closed:
         yield Problem(
             ("cluster", "eks", "existing"),
             f"teams have isolated networks; whether {existing.name} obeys network policies is its owner's setting",

@@ -279,6 +279,7 @@ def answers() -> dict[tuple[str, str], Any]:
         },
         ("eks", "describe_addon_versions"): addon_versions(),
         ("eks", "describe_cluster"): eks_cluster(),
+        ("eks", "describe_addon"): {"addon": {"configurationValues": '{"enableNetworkPolicy": "true"}'}},
         ("eks", "list_addons"): {"addons": ["vpc-cni", "kube-proxy", "eks-pod-identity-agent"]},
         ("ecr", "describe_images"): {"imageDetails": []},
         ("secretsmanager", "describe_secret"): {"Name": "slurm"},

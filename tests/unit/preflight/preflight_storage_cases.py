@@ -1,5 +1,6 @@
 """What has to be wrong for preflight's checks of storage, EKS and images to speak, and what they say."""
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -174,6 +175,17 @@ CASES = [
     ),
     Case(
         "PRE065", "adopted", "has training operators already", "dependencies_installed: true", groups=("kubeflow.org",)
+    ),
+    *(
+        Case("PRE076", "adopted", says, "enableNetworkPolicy", {("eks", "describe_addon"): answer})
+        for says, answer in (
+            ("does not obey network policies", {"addon": {"addonName": "vpc-cni"}}),
+            (
+                "does not obey network policies",
+                {"addon": {"configurationValues": json.dumps({"enableNetworkPolicy": "false"})}},
+            ),
+            ("is no add-on", refusal("ResourceNotFoundException")),
+        )
     ),
     Case(
         "PRE066",
