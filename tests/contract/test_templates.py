@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES
+from podwright.config.catalog.limits import limits
 from podwright.sandbox.cloudformation.evaluate import references
 from synthesis import NAMES, environment, synthesis
 
@@ -25,6 +26,7 @@ CUSTOM_TYPES = {
     "Custom::PodwrightDeploymentReady",
     "Custom::PodwrightGrafanaContent",
     "Custom::PodwrightLifecycle",
+    "Custom::PodwrightNamespacesReady",
     "Custom::PodwrightNodesReady",
     "Custom::PodwrightSchedulerConfig",
     "Custom::PodwrightServiceLogs",
@@ -111,13 +113,13 @@ def test_hyperpod_finds_its_dependencies_chart(name: str) -> None:
 PRINCIPALS_ONLY = ("AWS::EKS::AccessEntry",)
 
 
-def made_before(template: Mapping[str, Any], logical_id: str) -> set[str]:
+def made_before(resources: Mapping[str, Mapping[str, Any]], logical_id: str) -> set[str]:
     """Every resource that CloudFormation has made, and not yet deleted, whenever this one exists."""
-    resources, before, open_ids = template["Resources"], set[str](), [logical_id]
+    before, open_ids = set[str](), [logical_id]
     while open_ids:
         resource = resources[open_ids.pop()]
         direct = references(resource.get("Properties", {})) | set(resource.get("DependsOn", ()))
-        new = (direct & set(resources)) - before
+        new = (direct & resources.keys()) - before
         before |= new
         open_ids += new
     return before
@@ -142,12 +144,50 @@ def test_what_has_a_role_has_its_policies_from_beginning_to_end(name: str) -> No
             if resource["Type"].startswith("AWS::IAM::") or resource["Type"] in PRINCIPALS_ONLY:
                 continue
             roles = references(resource.get("Properties", {})) & set(policies)
-            before = made_before(template, logical_id) if roles else set()
+            before = made_before(template["Resources"], logical_id) if roles else set()
             # A policy about the resource itself can only come after it.
             late = {
                 policy
                 for role in roles
                 for policy in policies[role] - before
-                if logical_id not in made_before(template, policy)
+                if logical_id not in made_before(template["Resources"], policy)
             }
             assert not late, f"{stack}/{logical_id}"
+
+
+MANIFEST, WAIT = "Custom::AWSCDK-EKS-KubernetesResource", "Custom::PodwrightNamespacesReady"
+
+
+def objects_of(resource: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The Kubernetes objects of a manifest; values that only a deployment knows are `?` in it."""
+    manifest = resource["Properties"]["Manifest"]
+    if isinstance(manifest, dict):
+        manifest = "".join(part if isinstance(part, str) else "?" for part in manifest["Fn::Join"][1])
+    return json.loads(manifest)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_objects_in_namespaces_that_sagemaker_makes_wait_for_them(name: str) -> None:
+    """The service makes `hyperpod-ns-TEAM` after it has answered that the quota is there."""
+    actual = synthesis(name)
+    prefix = limits().compute_quota.namespace_prefix
+    late = []
+    for stack in actual.templates:
+        if stack.endswith(".nested.template.json"):
+            continue
+        resources = actual.whole(stack)
+        waits = {key: set(item["Properties"]["Namespaces"]) for key, item in resources.items() if item["Type"] == WAIT}
+        for logical_id, resource in resources.items():
+            namespaces = {
+                item["metadata"].get("namespace", "")
+                for item in (objects_of(resource) if resource["Type"] == MANIFEST else ())
+            }
+            needed = {item for item in namespaces if item.startswith(prefix)}
+            awaited = {item for wait in made_before(resources, logical_id) & waits.keys() for item in waits[wait]}
+            late += [f"{stack}/{logical_id}: {item}" for item in sorted(needed - awaited)]
+    assert late == []
+
+
+def test_some_environment_has_objects_in_namespaces_that_sagemaker_makes() -> None:
+    """Without one, the test before this one would be about nothing."""
+    assert [name for name in NAMES if synthesis(name).resources(WAIT)]
