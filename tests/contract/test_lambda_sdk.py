@@ -70,7 +70,7 @@ def called(folder: Path) -> Iterator[tuple[str, str]]:
 def run(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The tests of handlers with the older SDK: its version, and the calls of each handler."""
     file = tmp_path_factory.mktemp("calls") / "calls.json"
-    paths = os.pathsep.join(map(str, (SDK, ROOT / "tests" / "shared")))
+    paths = os.pathsep.join(map(str, (SDK, ROOT / HANDLER_TESTS)))
     done = subprocess.run(
         [sys.executable, "-P", "-m", "pytest", "-qq", "-p", "recorded_calls", "-p", "no:cacheprovider", HANDLER_TESTS],
         cwd=ROOT,

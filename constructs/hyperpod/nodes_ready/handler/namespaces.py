@@ -54,17 +54,17 @@ class NamespacesOfTeams:
 
     def observe(self, session: boto3.Session) -> Seen:
         """What there is now."""
-        seen = Seen(len(self.names))
+        observed = Seen(len(self.names))
         try:
             api = KubernetesApi(session, self.eks_cluster)
         except OSError as error:
-            seen.problems = dict.fromkeys(self.names, f"Kubernetes: {error}")
-            return seen
+            observed.problems = dict.fromkeys(self.names, f"Kubernetes: {error}")
+            return observed
         for name in self.names:
             problem = _problem(api, name)
             if problem:
-                seen.problems[name] = problem
-        return seen
+                observed.problems[name] = problem
+        return observed
 
     def reason(self, session: boto3.Session, observed: Seen) -> str:
         """Why the wait failed."""

@@ -16,7 +16,8 @@ from botocore.client import BaseClient
 import modelled_client
 
 _CALLS = set[tuple[str, str, str]]()
-_MAKE_CALL, _CHECK = BaseClient._make_api_call, modelled_client.check
+_CLIENT: Any = BaseClient
+_MAKE_CALL, _CHECK = _CLIENT._make_api_call, modelled_client.check
 
 
 def _calling_handlers() -> set[str]:
@@ -42,7 +43,7 @@ def _checked(service: str, method: str, parameters: dict[str, Any]) -> str:
 
 
 def pytest_configure() -> None:
-    BaseClient._make_api_call = _recorded
+    _CLIENT._make_api_call = _recorded
     modelled_client.check = _checked
 
 
