@@ -68,10 +68,8 @@ class NamespacesOfTeams:
 
     def reason(self, session: boto3.Session, observed: Seen) -> str:
         """Why the wait failed."""
-        missing, minutes = (
-            [f"{name}: {problem}" for name, problem in observed.problems.items()],
-            self.timeout_seconds // 60,
-        )
+        minutes = self.timeout_seconds // 60
+        missing = [f"{name}: {problem}" for name, problem in observed.problems.items()]
         first = f"{len(missing)} of {observed.count} namespaces are not there after {minutes} minutes"
         return "; ".join([first, *missing[:_SHOWN]])
 
