@@ -117,10 +117,10 @@ def test_the_older_sdk_lacks_what_the_handler_brings() -> None:
 
 
 def test_handlers_are_found_and_some_call_aws() -> None:
-    found = {name_of(folder): set(called(folder)) for folder in handlers()}
-    assert len(found) >= 10
-    assert ("sagemaker", "ListClusterExtensions") in found["hyperpod/cluster_extension/handler"]
-    assert ("sagemaker", "ListClusterNodes") in found["hyperpod/nodes_ready/handler"]
+    handled = {name_of(folder): set(called(folder)) for folder in handlers()}
+    assert len(handled) >= 10
+    assert ("sagemaker", "ListClusterExtensions") in handled["hyperpod/cluster_extension/handler"]
+    assert ("sagemaker", "ListClusterNodes") in handled["hyperpod/nodes_ready/handler"]
 
 
 def without_documentation(model: Any) -> Any:

@@ -22,13 +22,13 @@ _MAKE_CALL, _CHECK = _CLIENT._make_api_call, modelled_client.check
 
 def _calling_handlers() -> set[str]:
     """The folders of handlers whose code is on the stack, by their paths below `constructs`."""
-    found, frame = set[str](), sys._getframe(1)
+    folders, frame = set[str](), sys._getframe(1)
     while frame is not None:
         parts = Path(frame.f_code.co_filename).parts
         if "constructs" in parts and parts[-2] == "handler":
-            found.add("/".join(parts[parts.index("constructs") + 1 : -1]))
+            folders.add("/".join(parts[parts.index("constructs") + 1 : -1]))
         frame = frame.f_back
-    return found
+    return folders
 
 
 def _recorded(self: Any, operation: str, parameters: dict[str, Any]) -> Any:
@@ -48,5 +48,5 @@ def pytest_configure() -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    found = {"version": botocore.__version__, "calls": sorted(_CALLS)}
-    Path(os.environ["RECORDED_CALLS"]).write_text(json.dumps(found))
+    recorded = {"version": botocore.__version__, "calls": sorted(_CALLS)}
+    Path(os.environ["RECORDED_CALLS"]).write_text(json.dumps(recorded))

@@ -29,12 +29,12 @@ def services(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nod
     yield from nodes_ready_services(certificate, monkeypatch)
 
 
-def observe(services: NodesReadyServices, *looks: dict[str, tuple[int, Any]]) -> None:
-    """What Kubernetes answers at each look, by namespace; without an entry the namespace is there."""
-    answers = [look.get(name, (200, ACTIVE)) for look in looks for name in PROPERTIES["Namespaces"]]
+def observe(services: NodesReadyServices, *reads: dict[str, tuple[int, Any]]) -> None:
+    """What Kubernetes answers at each read, by namespace; without an entry the namespace is there."""
+    answers = [read.get(name, (200, ACTIVE)) for read in reads for name in PROPERTIES["Namespaces"]]
     services.say(*answers)
     certificate = {"endpoint": services.kubernetes.url, "certificateAuthority": {"data": encoded(services.authority)}}
-    for _ in looks:
+    for _ in reads:
         services.stubs["eks"].add_response("describe_cluster", {"cluster": certificate}, {"name": "prod-eks"})
 
 
