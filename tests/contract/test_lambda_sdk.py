@@ -129,8 +129,8 @@ def without_documentation(model: Any) -> Any:
         return [without_documentation(item) for item in model]
     if not isinstance(model, dict):
         return model
-    kept = {key: value for key, value in model.items() if key != "documentation" or not isinstance(value, str)}
-    return {key: without_documentation(value) for key, value in kept.items()}
+    retained = {key: value for key, value in model.items() if key != "documentation" or not isinstance(value, str)}
+    return {key: without_documentation(value) for key, value in retained.items()}
 
 
 @pytest.mark.parametrize("name", ["service-2", "paginators-1"])
