@@ -155,6 +155,75 @@ def test_what_has_a_role_has_its_policies_from_beginning_to_end(name: str) -> No
             assert not late, f"{stack}/{logical_id}"
 
 
+RULES = ("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress")
+# What CloudFormation keeps apart from the resource that it is about, and the property that names that.
+ABOUT = {
+    **dict.fromkeys(RULES, "GroupId"),
+    "AWS::S3::BucketPolicy": "Bucket",
+    "AWS::EC2::Route": "RouteTableId",
+    "AWS::EC2::SubnetRouteTableAssociation": "SubnetId",
+}
+# They have addresses in a subnet and call nobody, or only say what may be done with a bucket.
+CALL_NOBODY = ("AWS::EC2::VPCEndpoint", "AWS::IAM::Policy", "AWS::IAM::Role", "AWS::EC2::SecurityGroup")
+
+
+def values_in(properties: object) -> Iterator[str]:
+    """Each value within properties, as text that is the same for the same value."""
+    yield json.dumps(properties, sort_keys=True)
+    if isinstance(properties, Mapping):
+        properties = list(properties.values())
+    if isinstance(properties, list):
+        for item in properties:
+            yield from values_in(item)
+
+
+def terms_of(resources: Mapping[str, Mapping[str, Any]]) -> dict[str, set[str]]:
+    """The rules, policies, routes and associations about each thing, by the value with which templates name it."""
+    terms: dict[str, set[str]] = {}
+    for logical_id, resource in resources.items():
+        if resource["Type"] in ABOUT:
+            about = resource["Properties"][ABOUT[resource["Type"]]]
+            terms.setdefault(json.dumps(about, sort_keys=True), set()).add(logical_id)
+    return terms
+
+
+def with_routes(resources: Mapping[str, Mapping[str, Any]], terms: dict[str, set[str]]) -> dict[str, set[str]]:
+    """The same, where a subnet has the routes of its route table too."""
+    reached = {value: set(names) for value, names in terms.items()}
+    for names in reached.values():
+        for name in list(names):
+            table = resources[name]["Properties"].get("RouteTableId")
+            if resources[name]["Type"] == "AWS::EC2::SubnetRouteTableAssociation":
+                names |= terms.get(json.dumps(table, sort_keys=True), set())
+    return reached
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_in_a_security_group_or_writes_to_a_bucket_has_its_rules(name: str) -> None:
+    """Rules, policies and routes are resources of their own, which nothing that uses them names.
+
+    FSx and RDS look at their security group when they are made; a database whose rule goes first is cut off from what
+    still writes to it.
+    """
+    late = []
+    for stack, template in synthesis(name).templates.items():
+        resources = template["Resources"]
+        terms = with_routes(resources, terms_of(resources))
+        for logical_id, resource in resources.items():
+            if resource["Type"] in (*ABOUT, *CALL_NOBODY):
+                continue
+            used = terms.keys() & set(values_in(resource.get("Properties", {})))
+            needed = {term for value in used for term in terms[value]}
+            missing = needed - made_before(resources, logical_id) if needed else set()
+            # A rule about the resource itself can only come after it.
+            late += [
+                f"{stack}/{logical_id} ({resource['Type']}): {term}"
+                for term in sorted(missing)
+                if logical_id not in made_before(resources, term)
+            ]
+    assert late == []
+
+
 MANIFEST, WAIT = "Custom::AWSCDK-EKS-KubernetesResource", "Custom::PodwrightNamespacesReady"
 
 
