@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from ...config.settings.cluster import AddonName, Eks
-from ...planning.kubernetes.addon_configurations import NETWORK_POLICIES
+from ...planning.helm.addon_configurations import NETWORK_POLICIES
 from ...planning.kubernetes.addons import NODE_ADDONS, addon_version
 from ...planning.rules import check
 from ..common.permission import allow

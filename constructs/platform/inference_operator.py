@@ -7,7 +7,7 @@ from constructs import Construct
 
 from ...config.settings.cluster import Eks
 from ...config.settings.platform import INFERENCE, METRICS_SERVER, S3_DRIVER, InferenceOperator
-from ...planning.kubernetes.addon_configurations import METRICS_SERVER_CONFIGURATION, inference_configuration
+from ...planning.helm.addon_configurations import METRICS_SERVER_CONFIGURATION, inference_configuration
 from ...planning.rules import check
 from ..eks.addons import addon
 

@@ -8,7 +8,7 @@ from constructs import Construct
 
 from ...config.settings.cluster import Eks
 from ...config.settings.platform import BLOCK_STORAGE_DRIVER, SPACES
-from ...planning.kubernetes.addon_configurations import spaces_configuration
+from ...planning.helm.addon_configurations import spaces_configuration
 from ...planning.rules import check
 from ..common.permission import allow
 from ..eks.addons import addon

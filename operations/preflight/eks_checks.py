@@ -12,7 +12,7 @@ from ...config.findings import Path, listed
 from ...config.settings.cluster import AddonName, AdoptedEks
 from ...config.settings.governance.task_governance import ADDON as _GOVERNANCE
 from ...planning.delivery.kubernetes_upgrades import step_problem
-from ...planning.kubernetes.addon_configurations import addon_configurations
+from ...planning.helm.addon_configurations import addon_configurations
 from ...planning.kubernetes.addons import NODE_ADDONS, addon_version, installed_addons
 from ...planning.rules.framework.rule import Problem
 from ..aws.unseen import Unseen

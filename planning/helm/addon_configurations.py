@@ -6,11 +6,11 @@ from typing import Any, Final
 from ...config.settings.cluster import AddonName
 from ...config.settings.environment import Environment
 from ...config.settings.platform import CERT_MANAGER, INFERENCE, METRICS_SERVER, SPACES, InferenceOperator
-from ..helm.chart_values import system_placement
-from ..helm.platform_values import cert_manager_values
+from ..kubernetes.addons import OBSERVABILITY_ADDON, installed_addons
+from ..kubernetes.isolation import isolates_networks
 from ..monitoring.metric_levels import addon_configuration
-from .addons import OBSERVABILITY_ADDON, installed_addons
-from .isolation import isolates_networks
+from .chart_values import system_placement
+from .platform_values import cert_manager_values
 
 # Source: Amazon EKS User Guide, "Restrict Pod network traffic with Kubernetes network policies", 2026-11.
 NETWORK_POLICIES: Final = {"enableNetworkPolicy": "true"}
