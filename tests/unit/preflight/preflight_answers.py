@@ -281,11 +281,18 @@ def answers() -> dict[tuple[str, str], Any]:
         ("eks", "describe_addon_configuration"): addon_schema({"type": "object"}),
         ("eks", "describe_cluster"): eks_cluster(),
         ("eks", "list_addons"): {"addons": ["vpc-cni", "kube-proxy", "eks-pod-identity-agent"]},
+        ("sso-admin", "list_instances"): identity_center("ACTIVE"),
         ("ecr", "describe_images"): {"imageDetails": []},
         ("secretsmanager", "describe_secret"): {"Name": "slurm"},
         ("sns", "get_topic_attributes"): {"Attributes": {}},
         ("amp", "describe_workspace"): prometheus_workspace("ACTIVE"),
     }
+
+
+def identity_center(*statuses: str) -> dict[str, Any]:
+    """Instances of IAM Identity Center in such states."""
+    arn = "arn:aws:sso:::instance/ssoins-1234567890abcdef"
+    return {"Instances": [{"InstanceArn": arn, "Status": status} for status in statuses]}
 
 
 def prometheus_workspace(status: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from preflight_answers import (
     eks_cluster,
     file_system,
     hyperpod,
+    identity_center,
     prometheus_workspace,
     refusal,
 )
@@ -328,5 +329,15 @@ CASES = [
             ("not there", refusal("ResourceNotFoundException")),
             ("DELETING", prometheus_workspace("DELETING")),
         )
+    ),
+    *(
+        Case(
+            "PRE075",
+            "adopted",
+            "us-west-2 shows no active instance of IAM Identity Center",
+            "grafana: false",
+            {("sso-admin", "list_instances"): identity_center(*statuses)},
+        )
+        for statuses in ((), ("CREATE_IN_PROGRESS",))
     ),
 ]
