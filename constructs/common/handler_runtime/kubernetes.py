@@ -1,8 +1,7 @@
-"""Just enough of the Kubernetes API to see nodes and Deployments, over HTTPS with the standard library."""
+"""Just enough of the Kubernetes API to see nodes, Deployments and namespaces, over HTTPS with the standard library."""
 
 import base64
 import json
-import ssl
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from typing import Any, Final
 
 import boto3
 
+from ....planning.kubernetes.api_tls import api_tls
 from ....planning.kubernetes.eks_token import eks_token
 
 _PAGE: Final = 500
@@ -40,7 +40,7 @@ class KubernetesApi:
         self._cluster = cluster
         self._endpoint = described["endpoint"]
         # The authority of this cluster alone: EKS signs each API with one of its own.
-        self._tls = ssl.create_default_context(cadata=authority)
+        self._tls = api_tls(authority)
 
     def nodes(self, label: str, value: str) -> Iterator[Node]:
         """The nodes with that label. Raises OSError when the API cannot be reached or refuses."""
@@ -72,6 +72,10 @@ class KubernetesApi:
     def deployment(self, namespace: str, name: str) -> dict[str, Any]:
         """A Deployment. Raises OSError when there is none, or the API cannot be reached or refuses."""
         return self._get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}")
+
+    def namespace(self, name: str) -> dict[str, Any]:
+        """A namespace. Raises OSError when there is none, or the API cannot be reached or refuses."""
+        return self._get(f"/api/v1/namespaces/{name}")
 
     def _get(self, path: str, accept: str = "application/json") -> dict[str, Any]:
         # A token anew for each call: it ends after a quarter of an hour, and some waits are longer.
