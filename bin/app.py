@@ -1,9 +1,8 @@
 """The CDK app: each environment of the project is a stage.
 
 The only place that reads CDK context. Its keys: `environment` narrows to one name or file; `project` is the project's
-folder (default: where the CLI runs); `pipeline` narrows to what is promoted and adds what promotes it; `chart` =
-`stand-in` installs charts of our own in place of the real ones, and `account` replaces the account of the file: both
-are for the sandbox and for tests.
+folder (default: where the CLI runs); `pipeline` narrows to what is promoted and adds what promotes it; `counts` says
+numbers of nodes; for the sandbox and tests, `chart` = `stand-in` installs charts of our own, and `account` is another.
 """
 
 import gc
@@ -16,6 +15,7 @@ from podwright.config.findings import errors, write_findings
 from podwright.config.loading.project import Project
 from podwright.operations.artifacts.resolved import resolved_in
 from podwright.operations.programs.node import use_bundled_node
+from podwright.planning.delivery.canary import with_counts
 from podwright.planning.delivery.promotable import promotable
 from podwright.planning.rules.project.project import all_findings
 
@@ -44,8 +44,9 @@ def main() -> int:
         if errors(findings):
             return 1
         for loaded in chosen:
-            resolved = resolved_in(project.root, loaded.environment, account=messages("account"), sandboxed=sandboxed)
-            TrainingStage(app, loaded.environment.name, resolved=resolved)
+            environment = with_counts(loaded.environment, messages("counts"))
+            resolved = resolved_in(project.root, environment, account=messages("account"), sandboxed=sandboxed)
+            TrainingStage(app, environment.name, resolved=resolved)
         if messages("pipeline"):
             add_promotion(app, project, [loaded.environment for loaded in chosen])
     except InvalidFile as error:

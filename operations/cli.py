@@ -52,6 +52,7 @@ COMMANDS: Final = (
     Command("drift", ".drift.command", "compare what runs with the templates that it was deployed from"),
     Command("pipeline", ".pipeline.command", "promote commits by a pipeline: its steps, its accounts, its deployment"),
     Command("deploy", ".commands.deploy", "check, synthesize and deploy an environment to AWS or to the sandbox"),
+    Command("canary", ".canary.command", "deploy one node of each instance group first, and wait for their verdicts"),
     Command("promote", ".promotion.command", "take the project's files from environment to environment"),
     Command("status", ".live.command", "print stacks, instance groups and nodes as they are now"),
     Command("gate", ".gates.command", "prove that a deployed environment does what it should, and keep the evidence"),

@@ -3,6 +3,7 @@
 import argparse
 import json
 import time
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Final
 from ...config.errors import CommandError
 from ...config.loading.load import LoadedEnvironment
 from ...config.loading.project import Project
+from ...planning.delivery.canary import counts_text
 from ..arguments import account_for
 from ..aws.account import Account
 from ..aws.calls import find
@@ -38,11 +40,13 @@ _POLL_SECONDS: Final = 5.0
 _QUALIFIER: Final = "hnb659fds"
 
 
-def cdk_for(args: argparse.Namespace, loaded: LoadedEnvironment) -> Cdk:
-    """The CDK CLI for the environment that the arguments mean, once its account is open."""
+def cdk_for(args: argparse.Namespace, loaded: LoadedEnvironment, counts: Mapping[str, int] | None = None) -> Cdk:
+    """The CDK CLI for the environment that the arguments mean, with `counts` of nodes, once its account is open."""
     name = loaded.environment.name
     account = account_for(args, loaded.environment)
     context = environment_context(args.project, args.environment)
+    if counts:
+        context |= {"counts": counts_text(counts)}
     if account.endpoint:
         # AWS's chart archive is the user's to fetch; the sandbox takes one that stands in for it.
         context |= {"chart": "stand-in"}

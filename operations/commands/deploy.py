@@ -9,6 +9,7 @@ refused unless it is named.
 
 import argparse
 import sys
+from collections.abc import Mapping
 
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ...config.errors import CommandError
@@ -54,6 +55,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Deploy, and print what is there afterwards."""
+    return deploy(args)
+
+
+def deploy(args: argparse.Namespace, counts: Mapping[str, int] | None = None, *, quiet: bool = False) -> int:
+    """Deploy with `counts` in place of the file's numbers of nodes, and print what is there afterwards unless `quiet`.
+
+    Returns the exit code.
+    """
     loaded = load(args)
     environment = loaded.environment
     checked = findings(environment, loaded.source)
@@ -66,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         # The sandbox installs charts and manifests with them, minutes from here.
         tool("helm"), tool("kubectl")
     progress = Progress()
-    cdk = cdk_for(args, loaded)
+    cdk = cdk_for(args, loaded, counts)
     write_note(f"{environment.name} → {cdk.account}")
     if args.preflight and cdk.account.endpoint is None and not _is_healthy(args, loaded, cdk, progress):
         return 1
@@ -87,6 +96,8 @@ def run(args: argparse.Namespace) -> int:
         if stack.name not in progress.touched:
             progress.say(stack.name, "no changes")
     write_note(f"{environment.name}: deployed in {progress.elapsed}")
+    if quiet:
+        return 0
     resolved_report = report(environment, cdk.account, args.project)
     if args.json:
         write_json(resolved_report)

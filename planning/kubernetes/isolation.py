@@ -9,6 +9,7 @@ from ...config.settings.governance.team_access import TeamAccess
 from ...config.settings.governance.teams import Governance
 from ...config.settings.jobs.base import Job
 from ...config.settings.jobs.pytorch import HyperPodPyTorchJob
+from ..quota.team_names import team_namespace
 
 # Above what the Debian Policy Manual (9.2.2) leaves to people and services, below 2^31, where some tools end.
 _FIRST_GID: Final = 100_000_000
@@ -28,6 +29,16 @@ def team_gid(team: str, access: TeamAccess | None) -> int:
     if access and access.gid is not None:
         return access.gid
     return _FIRST_GID + zlib.crc32(team.encode()) % _GIDS
+
+
+def awaited_namespaces(governance: Governance) -> tuple[str, ...]:
+    """The namespaces of teams that SageMaker makes, after it has answered that the quotas are there.
+
+    None with the other engines, where namespaces are podwright's.
+    """
+    if governance.engine != "hyperpod":
+        return ()
+    return tuple(team_namespace("hyperpod", team) for team in sorted(governance.teams))
 
 
 def names_identities(governance: Governance) -> bool:

@@ -25,6 +25,7 @@ def publish(s3: Any, cluster: Cluster, node: Node, faults: dict[str, str]) -> No
     group = cluster.groups[node.group].specification
     uri = group.get("LifeCycleConfig", {}).get("SourceS3Uri", "")
     facts = _facts(s3, uri)
+    _publish_setup(s3, node, facts)
     verdict = faults.get(node.instance_id) or faults.get(node.group, "pass")
     policy = facts.get("groups", {}).get(node.group, {}).get("benchmarks", "skip")
     where = (facts.get("benchmarks") or {}).get("results_uri", "")
@@ -33,6 +34,25 @@ def publish(s3: Any, cluster: Cluster, node: Node, faults: dict[str, str]) -> No
     bucket, _, prefix = where.removeprefix("s3://").partition("/")
     key = f"{prefix}/results/{node.group}/{node.instance_id}.json"
     s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(_record(cluster, node, verdict, policy, facts)).encode())
+
+
+def _publish_setup(s3: Any, node: Node, facts: JsonObject) -> None:
+    """Write that the node's set-up ended well: no script ran on it that could have failed."""
+    uri = facts.get("cluster", {}).get("setup_uri", "")
+    if not uri or node.group not in facts.get("groups", {}):
+        return
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    record = {
+        "version": 1,
+        "group": node.group,
+        "instance_id": node.instance_id,
+        "instance_type": node.instance_type,
+        "ended": node.ready.isoformat(),
+        "verdict": "ready",
+        "failed": {},
+        "degraded": {},
+    }
+    s3.put_object(Bucket=bucket, Key=f"{prefix}/{node.group}/{node.instance_id}.json", Body=json.dumps(record).encode())
 
 
 def republish(s3: Any, cluster: Cluster, node: Node, faults: dict[str, str]) -> None:
