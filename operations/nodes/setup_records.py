@@ -38,10 +38,10 @@ def setup_records(environment: Environment, account: Account, nodes: Sequence[No
         return _parsed(text, f"s3://{bucket}/{key}") if text else None
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = list(pool.map(read, nodes))
+        results = list(pool.map(read, nodes))
     return {
         node.id: record
-        for node, record in zip(nodes, found, strict=True)
+        for node, record in zip(nodes, results, strict=True)
         if record and not (node.launched and record.ended < node.launched - _SKEW)
     }
 

@@ -32,16 +32,16 @@ def with_counts(environment: Environment, text: str | None) -> Environment:
     """The environment with the numbers of nodes that `counts_text` has written; itself without any."""
     if not text:
         return environment
-    counts = {name: int(count) for name, _, count in (word.partition("=") for word in text.split(","))}
+    words = [word.partition("=") for word in text.split(",")]
+    counts = {name: int(count) for name, _, count in words}
+    own, restricted = environment.instance_groups, environment.restricted_instance_groups
     return environment.model_copy(
-        update={
-            field: {name: _sized(group, counts.get(name, group.count)) for name, group in groups.items()}
-            for field, groups in (
-                ("instance_groups", environment.instance_groups),
-                ("restricted_instance_groups", environment.restricted_instance_groups),
-            )
-        }
+        update={"instance_groups": _with(own, counts), "restricted_instance_groups": _with(restricted, counts)}
     )
+
+
+def _with(groups: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, Any]:
+    return {name: _sized(group, counts.get(name, group.count)) for name, group in groups.items()}
 
 
 def _is_paid(group: Any) -> bool:
