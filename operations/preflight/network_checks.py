@@ -181,6 +181,43 @@ def endpoints(ask: Ask) -> Answers:
     yield Note(f"{len(desired)} services")
 
 
+@check("PRE026")
+def offered_endpoints(ask: Ask) -> Answers:
+    """Zones in which the services of our own endpoints are offered; what is seen is kept for the synthesis."""
+    network, region = ask.environment.network, ask.environment.region
+    if network.vpc is not None:
+        return
+    prefix = f"com.amazonaws.{region}."
+    wanted = [name for name in services(features(ask.environment)) if name != GATEWAY_SERVICE]
+    filters = [{"Name": "service-name", "Values": [f"{prefix}{name}" for name in wanted]}]
+    rows = ask.aws.pages("ec2", "describe_vpc_endpoint_services", "ServiceDetails", Filters=filters)
+    seen = {
+        row["ServiceName"].removeprefix(prefix): tuple(sorted(row.get("AvailabilityZoneIds", ())))
+        for row in rows
+        if any(kind["ServiceType"] == "Interface" for kind in row.get("ServiceType", ()))
+    }
+    for name in wanted:
+        if name not in seen:
+            yield Problem(
+                "network", f"{region} has no endpoint service {prefix}{name}", "leave out the part that calls it"
+            )
+            continue
+        zones = [zone for zone in network.zones if zone in seen[name]]
+        if not seen[name]:
+            yield Skip(f"EC2 does not say in which zones {name} is")
+            continue
+        ask.endpoint_zones[name] = seen[name]
+        if not zones:
+            yield Problem(
+                ("network", "zones"),
+                f"{prefix}{name} is offered in {listed(seen[name], 'and')}, and in no zone of the network",
+                f"add {seen[name][0]} to network.zones",
+            )
+        elif len(zones) < len(network.zones):
+            yield Note(f"{name} in {listed(zones, 'and')} alone")
+    yield Note(f"{len(seen)} services")
+
+
 @check("PRE025")
 def dns(ask: Ask) -> Answers:
     """DNS of an existing VPC, which EKS and private endpoints need."""
