@@ -54,8 +54,8 @@ def _damaged(source: Source, path: tuple[str | int, ...], message: str) -> Findi
 
 def keep_endpoint_zones(root: Path, key: str, zones: Mapping[str, tuple[str, ...]]) -> None:
     """Write the answer for an account and region beside those of others; the file stays as it is where it says so."""
-    kept = read_lookups(root)
-    answers = {**kept.endpoint_zones, key: {**kept.endpoint_zones.get(key, {}), **zones}}
-    if zones and answers != kept.endpoint_zones:
+    retained = read_lookups(root)
+    answers = {**retained.endpoint_zones, key: {**retained.endpoint_zones.get(key, {}), **zones}}
+    if zones and answers != retained.endpoint_zones:
         content = Lookups(endpoint_zones=answers).model_dump(mode="json")
         (root / CONTEXT).write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")

@@ -188,34 +188,34 @@ def offered_endpoints(ask: Ask) -> Answers:
     if network.vpc is not None:
         return
     prefix = f"com.amazonaws.{region}."
-    wanted = [name for name in services(features(ask.environment)) if name != GATEWAY_SERVICE]
-    filters = [{"Name": "service-name", "Values": [f"{prefix}{name}" for name in wanted]}]
+    desired = [name for name in services(features(ask.environment)) if name != GATEWAY_SERVICE]
+    filters = [{"Name": "service-name", "Values": [f"{prefix}{name}" for name in desired]}]
     rows = ask.aws.pages("ec2", "describe_vpc_endpoint_services", "ServiceDetails", Filters=filters)
-    seen = {
+    observed = {
         row["ServiceName"].removeprefix(prefix): tuple(sorted(row.get("AvailabilityZoneIds", ())))
         for row in rows
-        if any(kind["ServiceType"] == "Interface" for kind in row.get("ServiceType", ()))
+        if {"ServiceType": "Interface"} in row.get("ServiceType", ())
     }
-    for name in wanted:
-        if name not in seen:
+    for name in desired:
+        if name not in observed:
             yield Problem(
                 "network", f"{region} has no endpoint service {prefix}{name}", "leave out the part that calls it"
             )
             continue
-        zones = [zone for zone in network.zones if zone in seen[name]]
-        if not seen[name]:
+        zones = [zone for zone in network.zones if zone in observed[name]]
+        if not observed[name]:
             yield Skip(f"EC2 does not say in which zones {name} is")
             continue
-        ask.endpoint_zones[name] = seen[name]
+        ask.endpoint_zones[name] = observed[name]
         if not zones:
             yield Problem(
                 ("network", "zones"),
-                f"{prefix}{name} is offered in {listed(seen[name], 'and')}, and in no zone of the network",
-                f"add {seen[name][0]} to network.zones",
+                f"{prefix}{name} is offered in {listed(observed[name], 'and')}, and in no zone of the network",
+                f"add {observed[name][0]} to network.zones",
             )
         elif len(zones) < len(network.zones):
             yield Note(f"{name} in {listed(zones, 'and')} alone")
-    yield Note(f"{len(seen)} services")
+    yield Note(f"{len(observed)} services")
 
 
 @check("PRE025")

@@ -150,9 +150,9 @@ def test_cloudformation_tells_which_types_a_region_has(aws: Aws) -> None:
 
 
 def test_ec2_tells_in_which_zones_an_endpoint_service_is(aws: Aws) -> None:
-    wanted = [f"com.amazonaws.us-west-2.{name}" for name in ("ecr.api", "nothing", "s3")]
-    answer = aws("ec2").describe_vpc_endpoint_services(Filters=[{"Name": "service-name", "Values": wanted}])
-    assert answer["ServiceNames"] == [wanted[0], wanted[2]]
+    desired = [f"com.amazonaws.us-west-2.{name}" for name in ("ecr.api", "nothing", "s3")]
+    answer = aws("ec2").describe_vpc_endpoint_services(Filters=[{"Name": "service-name", "Values": desired}])
+    assert answer["ServiceNames"] == [desired[0], desired[2]]
     interface, gateway = answer["ServiceDetails"]
     kinds = [each["ServiceType"][0]["ServiceType"] for each in (interface, gateway)]
     assert kinds == ["Interface", "Gateway"]
