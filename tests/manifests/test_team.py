@@ -76,7 +76,8 @@ def reached(policy: Object, address: str, port: int) -> bool:
         return inside[0] and not any(inside[1:])
 
     return any(
-        any("ipBlock" in end and holds(end["ipBlock"]) for end in rule.get("to", ()))
+        # A rule that names no end names them all.
+        any(not end or ("ipBlock" in end and holds(end["ipBlock"])) for end in rule.get("to", [{}]))
         and port in [entry["port"] for entry in rule.get("ports", [{"port": port}])]
         for rule in policy["egress"]
     )

@@ -1,6 +1,6 @@
 """What came of a node's set-up: kept on the node, published beside the scripts, and a metric of its log.
 
-`podwright status` and `podwright canary` read the published record; on EKS a DaemonSet makes labels of the node's own.
+`podwright canary` reads the published record.
 """
 
 from __future__ import annotations
