@@ -93,6 +93,8 @@ class Components:
             "authorization-mode": "Node,RBAC",
             # As on EKS: a kubelet changes its own node and pods alone.
             "enable-admission-plugins": "NodeRestriction",
+            # As on EKS, whose own network plugin runs privileged: policies decide, and not the server.
+            "allow-privileged": "true",
             "service-cluster-ip-range": _SERVICE_CIDR,
             # As in a cluster, and not the address: tokens stay valid when the port changes.
             "service-account-issuer": "https://kubernetes.default.svc",

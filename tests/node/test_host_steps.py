@@ -283,5 +283,5 @@ def test_a_service_that_may_not_lock_memory_is_named(folder: Path) -> None:
     node.program(
         "systemctl", '[[ "$*" != *LimitMEMLOCK* ]] || { echo 65536; exit; }\nexec "${0%/own/*}/fakes/systemctl" "$@"'
     )
-    assert node.shell(node.only("efa")).returncode == 1
+    assert node.shell(node.only("efa-use")).returncode == 1
     assert "containerd may lock 65536 bytes of memory, less than 17179869184" in node.log

@@ -77,7 +77,7 @@ def test_a_node_is_measured_after_all_other_steps_and_publishes(folder: Path) ->
     actual = kept(node)
     assert (actual["group"], actual["instance_id"], actual["decision"]["action"]) == ("workers", INSTANCE, "keep")
     assert [event["step"] for event in node.events if event["event"] == "changed"][-1] == "benchmarks"
-    (line,) = [line for line in node.log.splitlines() if line.startswith('{"_aws"')]
+    (line,) = [line for line in node.log.splitlines() if line.startswith('{"_aws"') and "podwright/benchmarks" in line]
     assert json.loads(line)["InstanceGroup"] == "workers"
     assert node.shell("on_create").returncode == 0
     assert node.summary["steps"]["benchmarks"]["outcome"] == "unchanged"
