@@ -30,7 +30,10 @@ def resolved_in(
         InvalidFile: `artifacts.lock` is damaged.
     """
     if account:
-        environment = environment.model_copy(update={"account": account})
+        boundary = environment.iam.permissions_boundary
+        moved = boundary and boundary.replace(f"::{environment.account}:", f"::{account}:")
+        iam = environment.iam.model_copy(update={"permissions_boundary": moved})
+        environment = environment.model_copy(update={"account": account, "iam": iam})
     missing = [] if sandboxed else missing_artifacts(root, environment)
     return resolve(
         environment,

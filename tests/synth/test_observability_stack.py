@@ -210,12 +210,12 @@ def test_logs_under_an_existing_key_which_stays_are_encrypted_with_it() -> None:
 
 def test_groups_of_stacks_go_before_their_key() -> None:
     """CloudFormation deletes users first: each group either refers to the key or imports it from its stack."""
-    kept = {"dev": "Delete", "prod": "RetainExceptOnCreate", "slurm-classic": "RetainExceptOnCreate"}
-    for name in kept:
+    retained = {"dev": "Delete", "prod": "RetainExceptOnCreate", "slurm-classic": "RetainExceptOnCreate"}
+    for name in retained:
         for template in synthesis(name).templates.values():
             for group in of_type_with_policies(template, "AWS::Logs::LogGroup"):
                 assert text(group["Properties"]["KmsKeyId"]).startswith("<"), group
-                assert group["DeletionPolicy"] in ("Delete", kept[name]), group
+                assert group["DeletionPolicy"] in ("Delete", retained[name]), group
 
 
 def of_type_with_policies(template: Template, resource_type: str) -> list[dict[str, Any]]:
