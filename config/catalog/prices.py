@@ -22,9 +22,9 @@ class Price:
     """US dollars for a unit of something, and who says so."""
 
     usd: float
-    basis: Literal["file", "hyperpod", "ec2", "service"]
+    basis: Literal["file", "hyperpod", "ec2", "service", "plan"]
     """file: the environment sets it. hyperpod: HyperPod's own. ec2: EC2's of the same instance, so HyperPod's is
-    higher. service: another service's own."""
+    higher. service: another service's own. plan: what a training plan cost, by its instance-hours."""
     source: str
     """In words, with its date."""
 

@@ -74,6 +74,9 @@ class TrainingPlan(Settings):
     """A plan to buy ends at this moment or earlier."""
     max_upfront_usd: int | None = Field(default=None, ge=1)
     """Highest price in US dollars at which it may be bought. The whole of it is charged at the purchase."""
+    paid_usd: int | None = Field(default=None, ge=1)
+    """What an existing plan cost at its purchase, in US dollars: `UpfrontFee` of DescribeTrainingPlan, which
+    `podwright capacity reserve` writes here. Costs spread it over the plan's instance-hours."""
     purchase: bool = False
     """Whether the deployment buys it, once. Without it only `podwright capacity reserve` buys."""
     start: Instant | None = None

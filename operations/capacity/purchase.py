@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import ceil
 from pathlib import Path
 from typing import Any, Final
 
@@ -151,6 +152,9 @@ def values_of(arn: str, parts: Sequence[Part], plan: Plan | None) -> Values:
         (part, part.start, part.end) for part in ordered if part.start and part.end
     ]
     values: dict[str, Any] = {"arn": arn}
+    if plan and plan.fee and plan.currency == "USD":
+        # In whole dollars, as the file's limit is.
+        values["paid_usd"] = ceil(plan.fee)
     if known:
         values |= {"zone": known[0][0].zone, "start": known[0][1], "end": max(end for _, _, end in known)}
     # A plan of one window needs no list of them.

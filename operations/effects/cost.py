@@ -47,7 +47,10 @@ class Costs:
 
 
 def costs(pairs: list[Pair], region: str, prices: Mapping[str, float], upfront: float) -> Costs:
-    """The sums of both sides. What only AWS still has stays as it is, on both sides."""
+    """The sums of both sides. What only AWS still has stays as it is, on both sides.
+
+    `prices` are the environment's own by type or item, and those of instances of paid training plans by their group.
+    """
     priced = partial(items, region=region, prices=prices)
     old = [item for pair in pairs for item in priced(pair.old)]
     new = [item for pair in pairs for item in priced(pair.old if pair.new is None else pair.new)]
@@ -101,7 +104,8 @@ def _cluster(properties: Properties, service: Service, region: str, prices: Mapp
 
 def _price(group: Properties, types: list[str], region: str, prices: Mapping[str, float]) -> Price | None:
     if "TrainingPlanArn" in group:
-        return Price(0.0, "service", "paid upfront with the training plan")
+        # Templates know plans by references only, so the price goes by the group.
+        return Price(prices.get(group["InstanceGroupName"], 0.0), "plan", "paid upfront with the training plan")
     if "Spot" in group.get("CapacityRequirements", {}):
         return None
     results = [hourly(kind, region, prices) for kind in types]

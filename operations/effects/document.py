@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...config.settings.environment import Environment
+from ...planning.cost.plan_prices import paid_by_group
 from ...planning.delivery.effects import Effect, change_facts, stateful
 from ..aws.account import Account
 from .approval import Need, answered, buys, entry, needs
@@ -97,7 +98,7 @@ def compared(environment: Environment, account: Account, both: list[Pair], allow
         account.region,
         resource_changes,
         lower,
-        costs(both, environment.region, environment.prices, upfront),
+        costs(both, environment.region, {**environment.prices, **paid_by_group(environment)}, upfront),
         [pair.name for pair in both if pair.new is None and "/" not in pair.name],
         not any(pair.old is not None for pair in both),
         answered(needs(resource_changes, lower), digest, environment.approved_changes, allowed),

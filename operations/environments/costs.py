@@ -22,6 +22,7 @@ def brief(environment: Environment) -> dict[str, Any]:
     items = costs(environment, today())
     sums, fees = total(items), [item.at_most for item in upfronts(environment) if item.at_most]
     parts = [f"{shown(sums)} a month, {shown(sums, hourly=True)} an hour"]
+    parts += [f"{money(sums.prepaid)} of a month paid with training plans"] if sums.prepaid else []
     parts += [f"training plans up to {money(sum(fees))} upfront"] if fees else []
     parts += [f"{sums.unknown} of {len(items)} parts without a price"] if sums.unknown else []
     line = f"{'; '.join(parts)} (podwright cost {environment.name})"
@@ -99,10 +100,15 @@ def _upfront(fees: Sequence[Upfront]) -> list[str]:
     if not fees:
         return []
     rows = [("training plan", "upfront", "")]
-    rows += [
-        (fee.plan, f"at most {money(fee.at_most)}" if fee.at_most else "not in the file", fee.what) for fee in fees
-    ]
+    rows += [(fee.plan, upfront_words(fee.at_most, fee.paid), fee.what) for fee in fees]
     return ["", *columns(rows, right=(1,))]
+
+
+def upfront_words(at_most: int | None, paid: int | None) -> str:
+    """What a training plan costs or has cost at its purchase."""
+    if paid:
+        return money(paid)
+    return f"at most {money(at_most)}" if at_most else "not in the file"
 
 
 def _teams(teams: Sequence[TeamCost]) -> list[str]:
@@ -121,7 +127,8 @@ def _notes(items: Sequence[Cost]) -> list[str]:
     sources = sorted({item.price.source for item in items if item.price and item.price.usd})
     bounded = any(item.price and item.price.lower_bound for item in items)
     unknown = sorted({name for item in items for name in item.settable})
-    spot = [item.name for item in items if item.price is None and not item.settable]
+    unpaid = sorted({item.unpaid_plan for item in items if item.unpaid_plan})
+    spot = [item.name for item in items if item.price is None and not item.settable and not item.unpaid_plan]
     notes = ["", "Prices:", *(f"  {source}" for source in sources)]
     if bounded:
         notes.append(
@@ -129,6 +136,11 @@ def _notes(items: Sequence[Cost]) -> list[str]:
         )
     if spot:
         notes.append(f"Spot has no price in advance: {', '.join(spot)}.")
+    if unpaid:
+        notes.append(
+            f"Nobody says what was paid for plan {', '.join(unpaid)}: give its UpfrontFee as `paid_usd` under "
+            "`training_plans:`, with start and end or days."
+        )
     if unknown:
         notes.append(f"No price is known of {', '.join(unknown)}. Yours go under `prices:` of the environment.")
     return [*notes, f"Not counted: {'; '.join(NOT_COUNTED)}."]

@@ -23,6 +23,7 @@ from ..network.cidrs import nat_zones
 from ..network.endpoints import GATEWAY_SERVICE, features, services
 from ..quota.amounts import instances
 from ..quota.stock import Stock
+from .plan_prices import paid_price
 
 StackName = Literal["network", "storage", "eks", "cluster", "observability"]
 NOT_COUNTED = (
@@ -53,6 +54,8 @@ class Cost:
     """The instance group whose instances these are."""
     settable: tuple[str, ...] = ()
     """Keys of `prices` that would give it a price."""
+    unpaid_plan: str | None = None
+    """The existing training plan whose `paid_usd` would give it a price."""
 
     @property
     def monthly(self) -> float | None:
@@ -69,8 +72,10 @@ class Upfront:
 
     plan: str
     at_most: int | None
-    """US dollars; None where the file does not say."""
+    """US dollars at which it may be bought; None where the file does not say, or it is bought."""
     what: str
+    paid: int | None = None
+    """US dollars that it cost, which the costs of its groups spread over its instance-hours; None where nobody says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,8 @@ class Sum:
     """How many of its parts have no price."""
     lower_bound: bool
     """Whether a part of it has a price that the real one is known to exceed."""
+    prepaid: float = 0.0
+    """Of `monthly`, what was paid with training plans and comes on no later bill."""
 
     @property
     def hourly(self) -> float:
@@ -103,7 +110,7 @@ class TeamCost:
     instances: float
     total: Sum
     upfront: float
-    """Its share of what training plans cost, at most, in US dollars."""
+    """Its share of what training plans that are still to be bought cost, at most, in US dollars."""
 
 
 def costs(environment: Environment, today: date) -> list[Cost]:
@@ -122,11 +129,16 @@ def costs(environment: Environment, today: date) -> list[Cost]:
 
 def upfronts(environment: Environment) -> list[Upfront]:
     """What training plans cost at their purchase, as far as the file says."""
-    words = {"exists": "paid when it was bought", "wanted": "if it is reserved", "purchase": "with the deployment"}
-    return [
-        Upfront(name, plan.max_upfront_usd, words[plan.state])
-        for name, plan in sorted(environment.training_plans.items())
-    ]
+    words = {"wanted": "if it is reserved", "purchase": "with the deployment"}
+    fees: list[Upfront] = []
+    for name, plan in sorted(environment.training_plans.items()):
+        if plan.state != "exists":
+            fees.append(Upfront(name, plan.max_upfront_usd, words[plan.state]))
+        elif paid_price(environment, name) is None:
+            fees.append(Upfront(name, None, "paid when it was bought", plan.paid_usd))
+        else:
+            fees.append(Upfront(name, None, "paid when it was bought, and in the sums by instance-hour", plan.paid_usd))
+    return fees
 
 
 def total(items: Iterable[Cost]) -> Sum:
@@ -137,6 +149,7 @@ def total(items: Iterable[Cost]) -> Sum:
         sum(item.price is None for item in items),
         # One price that is too low makes the sum too low.
         any(item.price is not None and item.price.lower_bound for item in items),
+        sum(item.monthly or 0 for item in items if item.price is not None and item.price.basis == "plan"),
     )
 
 
@@ -203,15 +216,17 @@ def _quotas(environment: Environment, groups: Iterable[str]) -> dict[str, dict[s
 
 
 def _fee_of_an_instance(environment: Environment) -> dict[str, float]:
-    """What an instance of each plan-backed group has cost upfront at most; a plan's price is shared by its groups."""
+    """What an instance of each group on a plan to be bought costs upfront at most; a plan's groups share its price."""
     drawn = Counter[str | None]()
     for group in environment.groups.values():
         # One plan may serve several groups; the price is divided by the instances that draw on it.
         drawn[group.plan] += group.count
+    # What an existing plan cost is spread over its hours.
+    unpaid = {name: plan for name, plan in environment.training_plans.items() if plan.state != "exists"}
     return {
-        name: (environment.training_plans[group.plan].max_upfront_usd or 0) / drawn[group.plan]
+        name: (unpaid[group.plan].max_upfront_usd or 0) / drawn[group.plan]
         for name, group in environment.groups.items()
-        if group.plan in environment.training_plans and drawn[group.plan]
+        if group.plan in unpaid and drawn[group.plan]
     }
 
 
@@ -312,10 +327,14 @@ def _observability(environment: Environment) -> Iterator[Cost]:
 def _instances(environment: Environment, name: str, group: AnyGroup) -> Cost:
     """The instances of a group for a month of 730 hours; unknown where the market or nobody says."""
     prices = {kind: hourly(kind, environment.region, environment.prices) for kind in group.types}
-    types, price, missing = " or ".join(group.types), None, ()
+    types, price, missing, unpaid = " or ".join(group.types), None, (), None
     if group.plan:
         what = f"{types} of plan {group.plan}"
-        price = Price(0.0, "service", "paid upfront with the training plan")
+        plan = environment.training_plans.get(group.plan)
+        exists = plan is not None and plan.state == "exists"
+        # A plan that is still to be bought is counted upfront, at most at its limit.
+        price = paid_price(environment, group.plan) if exists else Price(0.0, "plan", "paid upfront with its purchase")
+        unpaid = group.plan if exists and price is None else None
     elif group.capacity == "spot":
         what = f"{types}, Spot: the market decides"
     else:
@@ -324,7 +343,7 @@ def _instances(environment: Environment, name: str, group: AnyGroup) -> Cost:
         missing = tuple(kind for kind, price in prices.items() if price is None)
         # A mixed group may come to consist of the dearest of its types.
         price = max(known, key=lambda price: price.usd) if known and not missing else None
-    return Cost("cluster", name, what, group.count, "instance-hour", price, name, missing)
+    return Cost("cluster", name, what, group.count, "instance-hour", price, name, missing, unpaid)
 
 
 def _service(environment: Environment, stack: StackName, item: str, quantity: float, what: str) -> Cost:

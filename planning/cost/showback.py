@@ -13,6 +13,7 @@ from ...config.settings.groups import AnyGroup
 from ..quota.amounts import instances
 from ..quota.policy import countable_groups, environment_policy
 from ..quota.stock import Flavor
+from .plan_prices import paid_price
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ def rates(environment: Environment, plan_usd: Mapping[str, float]) -> dict[tuple
     """The price of an hour by flavor and resource.
 
     `plan_usd` is what an instance-hour of a training plan costs, by the plan's name in the file, where that is known;
-    else the price at which the file lets it be bought stands for it. Flavors of several groups cost their average.
+    else what the file says was paid, or the price at which it lets the plan be bought, stands for it. Flavors of
+    several groups cost their average.
     """
     policy = environment_policy(environment, environment_types(environment.instance_types))
     results: dict[tuple[str, str], Rate] = {}
@@ -146,6 +148,8 @@ def _of_group(environment: Environment, name: str, group: AnyGroup, plan_usd: Ma
     if group.plan:
         if group.plan in plan_usd:
             return Rate(plan_usd[group.plan], f"what plan {group.plan} cost")
+        if paid := paid_price(environment, group.plan):
+            return Rate(paid.usd, paid.source)
         plan = environment.training_plans.get(group.plan)
         if plan and plan.max_upfront_usd and plan.count and plan.days:
             # The limit of the file, as long as nobody knows what was paid.

@@ -117,6 +117,7 @@ _BY_NAME: dict[str, tuple[Any, ...]] = {
     "end_before": ("2027-01-11", "2027-03-04", "20270304"),
     "days": (1, 7, 28, 182, 200),
     "max_upfront_usd": (900000, 0),
+    "paid_usd": (473088, 0),
     "rule": ("NET010", "STO014", "STO026", "GRP003", "XYZ123"),
     "reason": ("we know and accept that", "short"),
     "key": ("dedicated", "nvidia.com/gpu", "node.kubernetes.io/x"),

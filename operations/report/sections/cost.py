@@ -24,10 +24,7 @@ def view(data: dict[str, Any], document: dict[str, Any]) -> Tables:
         (name, _bounded(sums, "hourly"), _bounded(sums, "monthly"), _missing(sums))
         for name, sums in [*data["stacks"].items(), ("together", data["total"])]
     ]
-    fees = [
-        (fee["plan"], f"at most {cost.money(fee['at_most'])}" if fee["at_most"] else "not in the file", fee["what"])
-        for fee in data["upfront"]
-    ]
+    fees = [(fee["plan"], cost.upfront_words(fee["at_most"], fee["paid"]), fee["what"]) for fee in data["upfront"]]
     return Tables(
         intro=f"At the full count of every group, {HOURS_PER_MONTH} hours a month, in {data['currency']}.",
         tables=[
@@ -40,8 +37,13 @@ def view(data: dict[str, Any], document: dict[str, Any]) -> Tables:
 
 
 def _unpriced(items: Sequence[dict[str, Any]]) -> list[Cell]:
-    names = sorted({item["name"] for item in items if item["price"] is None})
-    return [(f"No price is known of {', '.join(names)}; yours go under", Code("prices:"))] if names else []
+    """Where the missing prices go: of plans into their sections, all others under `prices`."""
+    plans = sorted({item["unpaid_plan"] for item in items if item["unpaid_plan"]})
+    names = sorted({item["name"] for item in items if item["price"] is None and not item["unpaid_plan"]})
+    notes: list[Cell] = [(f"No price is known of {', '.join(names)}; yours go under", Code("prices:"))] if names else []
+    return notes + [
+        (f"Nobody says what was paid for plan {plan}; that goes into its", Code("paid_usd")) for plan in plans
+    ]
 
 
 def _items(items: Sequence[dict[str, Any]]) -> Table:

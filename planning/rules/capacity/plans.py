@@ -6,6 +6,7 @@ from ....config.catalog.limits import limits
 from ....config.findings import listed
 from ....config.settings.environment import Environment
 from ....config.settings.plans import TrainingPlan
+from ...cost.plan_prices import instance_hours
 from ...purchase.words import plan_name, shown
 from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
 from .zones import sections
@@ -208,3 +209,24 @@ def reminders_have_recipients(environment: Environment) -> Problems:
             "add addresses under plan_reminders.emails, or accept this and subscribe to the topic that the capacity "
             "stack prints",
         )
+
+
+@rule("CAP040", ERROR, on=Environment, source="api-plan")
+def price_can_be_spread(environment: Environment) -> Problems:
+    """A price of a training plan that belongs to no hours."""
+    for name, plan in environment.training_plans.items():
+        path = ("training_plans", name, "paid_usd")
+        if plan.paid_usd is None:
+            continue
+        if plan.state != "exists":
+            yield Problem(
+                path,
+                f"paid_usd is {plan.paid_usd:,}, and the plan has no arn: what does not exist was not paid",
+                "give the plan's arn; the limit to the price of a plan to buy is max_upfront_usd",
+            )
+        elif not instance_hours(environment, name):
+            yield Problem(
+                path,
+                f"paid_usd is {plan.paid_usd:,}, and the file does not say for how many instance-hours",
+                "give start and end (or days) and count as DescribeTrainingPlan has them",
+            )

@@ -17,12 +17,14 @@ def budget_below_what_stands(environment: Environment) -> Problems:
         return
     # The cheaper of what a Kubernetes version can cost: a rule knows no date.
     sums = total(costs(environment, date.min))
-    if sums.monthly > budget:
+    # What was paid with a training plan comes on no bill of a later month.
+    billed = sums.monthly - sums.prepaid
+    if billed > budget:
         least = "" if sums.exact else "at least "
         yield Problem(
             ("observability", "budget_usd_per_month"),
             f"the budget is ${budget:,}, and what stands there at the full count of all groups costs {least}"
-            f"${sums.monthly:,.0f} a month",
+            f"${billed:,.0f} a month",
             f"raise it, or accept this where groups are rarely full; see `podwright cost {environment.name}`",
         )
 

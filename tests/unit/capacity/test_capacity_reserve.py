@@ -31,7 +31,7 @@ def test_a_plan_is_bought_once_its_name_was_typed_and_the_file_says_so(
         datetime(2027, 2, 15, 11, 30, tzinfo=UTC),
     )
     added = set(capacity_account.file.read_text().splitlines()) - set(FILE.splitlines())
-    assert {line.split()[0] for line in added} == {"arn:", "start:", "end:"}
+    assert {line.split()[0] for line in added} == {"arn:", "paid_usd:", "start:", "end:"}
     assert set(FILE.splitlines()) <= set(capacity_account.file.read_text().splitlines())
 
 
@@ -75,7 +75,14 @@ def test_yes_and_a_limit_ask_nobody_and_the_lower_limit_holds(
     assert reserve(capacity_account, "--yes", "--max-upfront", "9000000", "--json") == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["result"], answer["paid"], answer["upfront"]) == ("bought", True, 442552.32)
-    assert answer["plan"] == {"arn": ARN, "zone": "usw2-az2", "start": "2027-01-18T11:30Z", "end": "2027-02-15T11:30Z"}
+    assert answer["plan"] == {
+        "arn": ARN,
+        # In whole dollars, like the file's limit.
+        "paid_usd": "442553",
+        "zone": "usw2-az2",
+        "start": "2027-01-18T11:30Z",
+        "end": "2027-02-15T11:30Z",
+    }
     assert len(capacity_account.charges) == 1
 
 
@@ -111,7 +118,7 @@ def test_a_file_that_cannot_be_written_loses_nothing(
     output = capsys.readouterr().err
     assert ARN in output
     assert "Read-only file system" in output
-    assert f"    arn: {ARN}\n    zone: usw2-az2\n    start: 2027-01-18T11:30Z" in output
+    assert f"    arn: {ARN}\n    paid_usd: 442553\n    zone: usw2-az2\n    start: 2027-01-18T11:30Z" in output
     assert capacity_account.file.read_text() == FILE
     assert reserve(capacity_account, *YES) == 0
     assert (len(capacity_account.charges), settings(capacity_account)["arn"]) == (1, ARN)

@@ -11,8 +11,10 @@ from podwright.config.catalog.facts import cited, table
 from podwright.config.catalog.instance_types import catalog
 from podwright.config.catalog.prices import Price, hourly, service_items, service_price
 from podwright.config.catalog.regions import regions
+from podwright.config.loading.project import Project
 from podwright.config.settings.environment import Environment
 from podwright.operations import cli
+from podwright.operations.environments.costs import brief, lines
 from podwright.planning.cost.costs import by_stack, by_team, costs, included_metadata_iops, total, upfronts
 from podwright.planning.rules.run import findings
 from rule_pages import loaded
@@ -118,6 +120,64 @@ def test_instances_cost_by_where_they_come_from() -> None:
     assert item(resolved_environment, "mine").monthly == pytest.approx(2 * 25.91001756 * 730)
     assert item(resolved_environment, "mixed").monthly == pytest.approx(3 * 16.288 * 730)
     assert [(fee.plan, fee.at_most) for fee in upfronts(resolved_environment)] == [("q1", 40000)]
+
+
+PAID = """
+    training_plans:
+      q1: {arn: "arn:aws:sagemaker:us-west-2:111122223333:training-plan/q1", zone: usw2-az2, %s}
+    instance_groups: {h200: {capacity: {training_plan: q1}}}
+    governance: {teams: {a: {quota: {h200: 1}}, b: {quota: {h200: 3}}}}
+    observability: {budget_usd_per_month: 100000}
+    """
+
+
+@pytest.mark.parametrize(
+    ("settings", "usd"),
+    [
+        # 4 instances for 7 days.
+        ("count: 4, days: 7, paid_usd: 26880", 40),
+        # The file's dates count, not what was asked for.
+        ("count: 4, days: 9, start: 2027-01-04, end: 2027-01-11, paid_usd: 26880", 40),
+        # The groups' own count, without one of the plan.
+        ("days: 7, paid_usd: 26880", 40),
+        # Two parts of 4 and 2 instances for a week each.
+        (
+            "windows: [{start: 2027-01-04, end: 2027-01-11, count: 4, zone: usw2-az2}, "
+            "{start: 2027-02-01, end: 2027-02-08, count: 2, zone: usw2-az2}], paid_usd: 40320",
+            40,
+        ),
+        # Eighteen instances of an UltraServer.
+        ("ultraserver_type: ml.u-p6e-gb200x72, ultraserver_count: 1, days: 1, paid_usd: 43200", 100),
+    ],
+)
+def test_a_plan_that_is_paid_costs_its_price_by_instance_hour(settings: str, usd: float) -> None:
+    actual = environment(PAID % settings)
+    assert item(actual, "h200").price.usd == pytest.approx(usd)
+    assert item(actual, "h200").monthly == pytest.approx(4 * usd * 730)
+    rows = {row.team: row for row in by_team(actual, costs(actual, DAY))}
+    assert rows["b"].total.hourly == pytest.approx(3 * usd)
+    assert (rows["b"].upfront, rows["b"].total.exact) == (0, True)
+    # It is on no later bill, so no budget of a month has to hold it.
+    assert total(costs(actual, DAY)).prepaid == pytest.approx(4 * usd * 730)
+    assert "OBS050" not in {finding.id for finding in findings(actual)}
+
+
+def test_a_plan_that_exists_without_what_was_paid_is_unknown() -> None:
+    actual = environment(PAID % "count: 4, days: 7")
+    assert item(actual, "h200").monthly is None
+    rows = {row.team: row for row in by_team(actual, costs(actual, DAY))}
+    assert not rows["a"].total.exact
+    printed = "\n".join(lines(actual, costs(actual, DAY)))
+    assert "Nobody says what was paid for plan q1" in printed
+    assert "Spot has no price" not in printed
+
+
+def test_prod_shows_what_its_plan_costs() -> None:
+    prod = Project.at(Path(__file__).parents[3]).load("prod").environment
+    assert item(prod, "h200").price.usd == pytest.approx(44)
+    teams = {row.team: row.total.hourly for row in by_team(prod, costs(prod, DAY))}
+    assert teams["research"] == pytest.approx(440)
+    assert "$513,920 of a month paid with training plans" in brief(prod)["summary"]
 
 
 def test_a_mixed_group_with_one_unknown_price_is_unknown() -> None:
@@ -258,6 +318,7 @@ def test_the_command_as_json(project: Path, capsys: pytest.CaptureFixture[str]) 
         "price": {"usd": 0.05, "basis": "file", "source": "set by the environment"},
         "group": None,
         "settable": [],
+        "unpaid_plan": None,
         "monthly": 73.0,
     }
 

@@ -32,6 +32,7 @@ from podwright.operations.effects.show import lines
 from podwright.operations.effects.templates import pairs, synthesized
 from podwright.planning.cost.costs import costs as costs_of_file
 from podwright.planning.cost.costs import total
+from podwright.planning.cost.plan_prices import paid_by_group
 from podwright.planning.delivery.effects import ChangeFacts, Effect, change_facts, reasons, stateful, worst
 from podwright.sandbox.cloudformation.schemas import find as schema_of
 
@@ -353,10 +354,11 @@ def test_karpenter_may_lower_its_groups_but_not_lose_them() -> None:
 def test_templates_cost_what_the_file_costs(name: str) -> None:
     """Two ways to one sum: from the file, and from what is synthesized from it."""
     environment = Project.at(ROOT).load(name).environment
+    prices = {**environment.prices, **paid_by_group(environment)}
     actual = [
         item
         for template in reviewed(name).values()
-        for item in items(template, environment.region, environment.prices)
+        for item in items(template, environment.region, prices)
         # The file counts the environment's own key; alerts bring one of theirs.
         if item.name != "kms_key"
     ]

@@ -214,6 +214,16 @@ def test_rates() -> None:
     assert known["ml.p4d.24xlarge", GPU].usd is None
 
 
+def test_what_was_paid_for_a_plan_is_its_rate_and_its_metrics_know_better() -> None:
+    plan = ENVIRONMENT.training_plans["q1"].model_copy(
+        update={"arn": "arn:aws:sagemaker:us-west-2:111122223333:training-plan/q1", "paid_usd": 76800}
+    )
+    paid = ENVIRONMENT.model_copy(update={"training_plans": {"q1": plan}})
+    rate = rates(paid, {})["ml.p5.48xlarge", GPU]
+    assert rate == Rate(10.0, "$76,800 paid for plan q1, spread over its 960 instance-hours")
+    assert rates(paid, {"q1": 88.0})["ml.p5.48xlarge", GPU] == Rate(11.0, "what plan q1 cost")
+
+
 def test_hours_that_others_held_are_not_unused() -> None:
     hours = Hours("a", "f", GPU, guaranteed=100, in_quota=20, borrowed=5, lent=90)
     assert (hours.held, hours.unused) == (25, 0)
