@@ -154,8 +154,9 @@ def own_names(kind: str, prefixes: Iterable[str], named: Iterable[str]) -> list[
         named: Other names.
     """
     known = sorted(prefixes)
-    others = sorted(name for name in named if not name.startswith(tuple(f"{prefix}-" for prefix in known)))
-    names = [*(f"{prefix}-*" for prefix in known), *others]
+    starts = tuple(f"{prefix}-" for prefix in known)
+    others = sorted(name for name in named if not name.startswith(starts))
+    names = [*(f"{start}*" for start in starts), *others]
     # A role may have a path before its name, and each form is a pattern of its own; the asterisk is any path.
     return [f"{kind}/{path}{name}" for name, path in itertools.product(names, ("", "*/"))]
 
@@ -167,9 +168,9 @@ def _on_existing(desired: Needed, arn: str) -> Iterable[dict[str, Any]]:
     if desired.extended:
         roles = own_names(f"{arn}:role", (), desired.extended)
         yield _allow(["iam:DeleteRolePolicy", "iam:GetRolePolicy", "iam:PutRolePolicy"], roles)
-    for service, given in _LINKED_POWER.values():
+    for service, actions in _LINKED_POWER.values():
         if service in desired.linked:
-            yield _allow(given, [f"{arn}:role/aws-service-role/{service}/*"])
+            yield _allow(actions, [f"{arn}:role/aws-service-role/{service}/*"])
 
 
 def _allow(actions: Iterable[str], resources: Sequence[str]) -> dict[str, Any]:

@@ -36,18 +36,17 @@ class Call:
 
 def verdict(call: Call, policies: Iterable[JsonObject], boundary: Iterable[JsonObject] | None = None) -> Verdict:
     """What identity policies and, unless it is None, the permissions boundary say of a call."""
-    layers = [list(policies)] if boundary is None else [list(policies), list(boundary)]
-    effects = [{effect for document in layer for effect in _effects(document, call)} for layer in layers]
+    effects = [_effects(policies, call)]
+    if boundary is not None:
+        effects.append(_effects(boundary, call))
     if any("Deny" in layer for layer in effects):
         return "explicitDeny"
     return "allowed" if all("Allow" in layer for layer in effects) else "implicitDeny"
 
 
-def _effects(document: JsonObject, call: Call) -> Iterable[str]:
-    for statement in listed(document.get("Statement", [])):
-        effect = str(statement["Effect"])
-        if applies(statement, call, denies=effect == "Deny"):
-            yield effect
+def _effects(documents: Iterable[JsonObject], call: Call) -> set[str]:
+    statements = [statement for document in documents for statement in listed(document.get("Statement", []))]
+    return {item["Effect"] for item in statements if applies(item, call, denies=item["Effect"] == "Deny")}
 
 
 def applies(statement: JsonObject, call: Call, *, denies: bool) -> bool:
@@ -65,16 +64,16 @@ def _concerns(statement: JsonObject, call: Call) -> bool:
         return True
     key = "Resource" if "Resource" in statement else "NotResource"
     patterns = [filled for text in listed(statement.get(key, [])) if (filled := _filled(text, call.context))]
-    found = any(_matches(pattern, resource) for pattern in patterns for resource in call.resources)
-    return found if key == "Resource" else not found
+    about = any(_matches(pattern, resource) for pattern in patterns for resource in call.resources)
+    return about if key == "Resource" else not about
 
 
 def _holds(conditions: JsonObject, context: Context, denies: bool) -> bool:
     """Whether all conditions of a statement hold."""
+    asked = [(operator, key, values) for operator, keys in conditions.items() for key, values in keys.items()]
     return all(
-        _condition(operator, context.get(key.lower()), [str(value) for value in _texts(values)], context, denies)
-        for operator, keys in conditions.items()
-        for key, values in keys.items()
+        _condition(operator, context.get(key.lower()), _texts(values), context, denies)
+        for operator, key, values in asked
     )
 
 
