@@ -20,11 +20,8 @@ from ..protocol.arns import account_of
 from ..protocol.failures import answer
 from ..protocol.rest_service import scope_of
 from .evaluation import Call, Verdict, verdict
-from .handler_calls import Touched, Verb
-from .handler_calls import calls as handler_calls
 from .principals import Policies, policies_of, role_of, session_of_service
-from .requests import Sent
-from .requests import calls as request_calls
+from .requests import Sent, calls
 
 PATH: Final = "/podwright/authorization"
 # STS answers it whatever policies say. Source: AWS STS API Reference, GetCallerIdentity.
@@ -71,14 +68,14 @@ class Ledger:
             self.denied += [denial] if denial else []
         return denial
 
-    def deploys(self, role_arn: str, resource: Touched, verb: Verb) -> Denial | None:
-        """The first call of a handler of CloudFormation that its role's policies deny."""
+    def deploys(self, role_arn: str, handler_calls: Iterable[Call]) -> Denial | None:
+        """The first of a handler's calls that the policies of CloudFormation's role deny."""
         role = role_of(role_arn)
         if role is None:
             return None
         policies = policies_of(role)
         principal = f"{role_arn.replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/AWSCloudFormation"
-        denials = [self.judge(principal, call, policies) for call in handler_calls(resource, verb)]
+        denials = [self.judge(principal, call, policies) for call in handler_calls]
         return next(filter(None, denials), None)
 
     def serve(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -96,7 +93,7 @@ class Ledger:
 
 
 def refusal(environ: dict[str, Any], ledger_of: Callable[[str], Ledger], cluster_arn: Any) -> Response | None:
-    """The answer to a request that the policies of its role deny; None where it may go on.
+    """The answer to a request that the policies of its role deny; None where none is denied.
 
     Args:
         environ: The request.
@@ -123,8 +120,8 @@ def refusal(environ: dict[str, Any], ledger_of: Callable[[str], Ledger], cluster
         body,
     )
     policies = policies_of(role_of(session.role))
-    found = request_calls(sent, lambda name: cluster_arn(account, region, name))
-    denials = [ledger_of(account_of(session.role)).judge(session.arn, call, policies) for call in found]
+    requested = calls(sent, lambda name: cluster_arn(account, region, name))
+    denials = [ledger_of(account_of(session.role)).judge(session.arn, call, policies) for call in requested]
     denied = next(filter(None, denials), None)
     if denied is None:
         return None

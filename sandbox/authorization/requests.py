@@ -119,9 +119,9 @@ def _operation(sent: Sent) -> tuple[str | None, Mapping[str, Any]]:
     form = dict(parse_qsl(sent.body.decode(errors="replace"))) if b"Action=" in sent.body[:4096] else {}
     if named := form.get("Action") or specified.get("Action"):
         return named, form or specified
-    for method, pattern, wanted, name in _routes(_MODELS.get(sent.service, sent.service)):
+    for method, pattern, fixed, name in _routes(_MODELS.get(sent.service, sent.service)):
         match = pattern.fullmatch(sent.path)
-        if match and method == sent.method and all(specified.get(key) == value for key, value in wanted.items()):
+        if match and method == sent.method and all(specified.get(key) == value for key, value in fixed.items()):
             names = {key: unquote(value) for key, value in match.groupdict().items()}
             return name, specified | ({} if sent.service == "s3" else _json(sent.body)) | names
     return None, {}

@@ -8,7 +8,6 @@ from functools import partial
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ..authorization.authorization import Ledger
-from ..authorization.handler_calls import Touched, Verb
 from ..authorization.principals import boundary_of
 from ..protocol.clients import Clients
 from ..protocol.clock import now
@@ -17,6 +16,7 @@ from . import parameters, schemas
 from .evaluate import Evaluator, text_of
 from .graph import order
 from .providers.base import HandlerError, Outcome, Provider, Request
+from .role_calls import Touched, Verb, calls
 from .scope import DeployedScope
 from .stack import DELETED, Before, Region, Resource, Stack, StackRequest
 from .template import TemplateError
@@ -253,7 +253,7 @@ class Deployment:
         touched = Touched(
             resource.resource_type, properties, account, self.stack.region, name, partial(boundary_of, account)
         )
-        if denial := self.ledger.deploys(role, touched, verb):
+        if denial := self.ledger.deploys(role, calls(touched, verb)):
             raise HandlerError.saying(str(denial), "AccessDenied")
 
     def _roll_back(self, before: Before, made_earlier: list[Resource] | None = None) -> None:

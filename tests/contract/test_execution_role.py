@@ -10,7 +10,7 @@ import pytest
 
 from podwright.planning.delivery.execution_policy import POWER, documents, needed
 from podwright.sandbox.authorization.evaluation import Call, verdict
-from podwright.sandbox.authorization.handler_calls import Touched, Verb, calls
+from podwright.sandbox.cloudformation.role_calls import Touched, Verb, calls
 from synthesis import NAMES, environment, synthesis
 
 BOUNDARY = "arn:aws:iam::{account}:policy/podwright-boundary"

@@ -1,4 +1,4 @@
-"""The role of nodes, judged on the calls that scripts of nodes and, as far as AWS documents them, HyperPod make with it.
+"""The role of nodes, judged on the calls that scripts of nodes and, as far as it is documented, HyperPod make with it.
 
 Source of calls of HyperPod: SageMaker Developer Guide, "IAM for HyperPod", and the policies that it names, 2026-11.
 """

@@ -13,10 +13,10 @@ from functools import cache
 from typing import Final, Literal
 
 from ...config.catalog.facts import DATA
-from ..cloudformation.schemas import find, is_custom
+from ..authorization.evaluation import Call, listed
 from ..protocol.arns import PARTITION
 from ..protocol.json_objects import JsonObject
-from .evaluation import Call, listed
+from .schemas import find, is_custom
 
 Verb = Literal["create", "update", "delete"]
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]+")
