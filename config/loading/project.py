@@ -1,11 +1,12 @@
 """A project: the folder of environment files and an optional `podwright.yaml` beside it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 
 from pydantic import ValidationError
 
+from ..catalog.regions import regions
 from ..errors import InvalidFile
 from ..findings import Finding, Level, Path, dotted
 from ..settings.base import Settings
@@ -132,7 +133,25 @@ class Project:
             message, location = f"name is {name}, and the file is {file.name}", loaded.source.position(("name",))
             hint = f"remove name, or call the file {name}.yaml: commands know files, stacks know names"
             raise InvalidFile.because("ENV007", message, hint, location, "name")
-        return loaded
+        return self._bounded(loaded) if name in self._promoted() else loaded
+
+    def _promoted(self) -> set[str]:
+        """Names of the environments that a pipeline deploys."""
+        pipeline = self.settings.pipeline
+        if pipeline is None or pipeline.source is None:
+            return set()
+        staged = {name for stage in pipeline.stages for name in stage.environments}
+        return staged or set(self.settings.environments or self.names)
+
+    def _bounded(self, loaded: LoadedEnvironment) -> LoadedEnvironment:
+        """The environment with the boundary without which the pipeline's role makes no role."""
+        environment, pipeline = loaded.environment, self.settings.pipeline
+        known = regions().get(environment.region)
+        if pipeline is None or known is None or environment.iam.permissions_boundary:
+            return loaded
+        boundary = pipeline.own_boundary(known.partition, environment.account)
+        iam = environment.iam.model_copy(update={"permissions_boundary": boundary})
+        return replace(loaded, environment=environment.model_copy(update={"iam": iam}))
 
     def source(self, name: str) -> Source:
         """What the file of an environment says, and those that it extends. Raises InvalidFile."""

@@ -27,7 +27,7 @@ class Iam(Settings):
     """What every IAM role and policy that podwright creates carries."""
 
     permissions_boundary: PolicyArn | None = None
-    """Managed policy set as permissions boundary."""
+    """Managed policy set as permissions boundary. Default with a pipeline: the one that its `bootstrap` makes."""
     role_path: Annotated[str, StringConstraints(pattern=r"^/([A-Za-z0-9._-]+/)*$", max_length=128)] = "/"
     """Path of roles."""
 

@@ -122,6 +122,15 @@ class Pipeline(Settings):
     notify: tuple[Email, ...] = Field(default=(), max_length=20)
     """Who is told of a failed stage, of an approval that waits, and of drift."""
     permissions_boundary: PolicyArn | None = None
-    """Boundary of the pipeline's roles, where the organisation demands one. Environments name their own."""
+    """Boundary of the pipeline's roles. Default: one that `pipeline bootstrap` makes. Environments name their own."""
     packages: PipelinePackages | None = None
     """A CodeArtifact repository for builds without a way to PyPI and npm."""
+
+    def own_boundary(self, partition: str, account: str) -> str:
+        """ARN of the boundary that `podwright pipeline bootstrap` makes in an account, for roles that have no other.
+
+        Args:
+            partition: aws, aws-cn or another.
+            account: Account of the roles.
+        """
+        return f"arn:{partition}:iam::{account}:policy/{self.name}-boundary"

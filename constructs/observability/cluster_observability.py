@@ -231,7 +231,10 @@ class ClusterObservability(Construct):
             groups["ControlPlane"] = f"/aws/eks/{cluster.eks_cluster.cluster_name}/cluster"
             patterns.append(groups["ControlPlane"])
         days = self._monitoring.settings.log_retention_days
-        ServiceLogs(self, "ServiceLogs", groups=groups, patterns=patterns, days=days, key=self._key)
+        # One of ours goes with its stack, and before these groups; an existing key has no resource of ours and stays.
+        outlived = self._protection == "destroy" and self._key.node.default_child is not None
+        key = None if outlived else self._key
+        ServiceLogs(self, "ServiceLogs", groups=groups, patterns=patterns, days=days, key=key, logs_key=self._key)
         return groups["HyperPod"]
 
     def _show(self, settings: Cluster, log_group: str) -> None:

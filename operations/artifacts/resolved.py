@@ -31,7 +31,10 @@ def resolved_in(
         InvalidFile: `artifacts.lock` or `podwright.context.json` is damaged.
     """
     if account:
-        environment = environment.model_copy(update={"account": account})
+        boundary = environment.iam.permissions_boundary
+        moved = boundary and boundary.replace(f"::{environment.account}:", f"::{account}:")
+        iam = environment.iam.model_copy(update={"permissions_boundary": moved})
+        environment = environment.model_copy(update={"account": account, "iam": iam})
     # What AWS offers is not what the sandbox does.
     key = lookup_key(environment.account, environment.region)
     zones = {} if sandboxed else read_lookups(root).endpoint_zones.get(key, {})

@@ -18,6 +18,7 @@ from ...config.settings.pipeline import Pipeline, PipelineSource
 from ...planning.delivery.execution_policy import MAX_POLICIES, documents, needed, policies_template
 from ...planning.delivery.pipeline_steps import ASSEMBLY
 from ...planning.delivery.promotable import promotable, source_of
+from ...planning.delivery.role_boundary import boundary, unknown_policies
 from ..output.console import write_json, write_line
 from .synth import synthesize
 
@@ -35,9 +36,13 @@ class _Account:
     prefixes: set[str] = field(default_factory=set)
     """What the names of its stacks begin with."""
     templates: list[dict[str, Any]] = field(default_factory=list)
+    boundaries: set[str] = field(default_factory=set)
+    """ARNs of the boundaries of its roles."""
 
-    def add(self, region_name: str, prefix: str, templates: list[dict[str, Any]]) -> None:
+    def add(self, region_name: str, prefix: str, templates: list[dict[str, Any]], boundary: str | None) -> None:
         """Take stacks in."""
+        if boundary:
+            self.boundaries.add(boundary)
         if region_name not in self.regions:
             self.regions.append(region_name)
         self.prefixes.add(prefix)
@@ -95,17 +100,19 @@ def _accounts(project: Project, settings: Pipeline, source: PipelineSource, asse
         assert settings.account is not None
         assert settings.region is not None
         own = accounts.setdefault(settings.account, _Account(settings.account))
-        own.add(settings.region, settings.name, _templates(assembly, "*.template.json"))
+        made = settings.own_boundary(region(settings.region).partition, settings.account)
+        templates = _templates(assembly, "*.template.json")
+        own.add(settings.region, settings.name, templates, settings.permissions_boundary or made)
         # CodePipeline keeps a bucket in each region that it deploys to.
         for environment in environments:
             if environment.region not in own.regions:
-                own.add(environment.region, settings.name, [])
+                own.add(environment.region, settings.name, [], None)
     for environment in environments:
         account = accounts.setdefault(environment.account, _Account(environment.account))
         # Roles of the pipeline are a stage of their own beside the environment's.
         for prefix in (environment.name, f"{settings.name}-{environment.name}"):
             templates = _templates(assembly, f"assembly-{prefix}/*.template.json")
-            account.add(environment.region, prefix, templates)
+            account.add(environment.region, prefix, templates, environment.iam.permissions_boundary)
     return accounts
 
 
@@ -127,23 +134,25 @@ def _prepare(account: _Account, settings: Pipeline, source: PipelineSource, qual
             "add the type to config/catalog/data/handler_permissions.json",
         )
     result = documents(
-        desired.actions, partition=partition, account=account.id, prefixes=account.prefixes, existing=desired.roles
+        desired, partition=partition, account=account.id, prefixes=account.prefixes, boundaries=account.boundaries
     )
     if len(result) > MAX_POLICIES:
         raise CommandError(
             f"account {account.id} would need {len(result)} policies, and a role takes {MAX_POLICIES}",
             "put environments into accounts of their own",
         )
+    own = _boundary(account, settings, partition)
     name = f"{settings.name}-execution"
     file = out / f"{name}-{account.id}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(policies_template(result, name), indent=1) + "\n", encoding="utf-8")
+    file.write_text(json.dumps(policies_template(result, name, own), indent=1) + "\n", encoding="utf-8")
     arns = [f"arn:{partition}:iam::{account.id}:policy/{name}-{number}" for number in range(1, len(result) + 1)]
     deploy = (
         f"aws cloudformation deploy --region {account.regions[0]} --stack-name {name} "
         f"--template-file {file} --capabilities CAPABILITY_NAMED_IAM"
     )
-    policies = f"{len(desired.actions)} actions in {len(result)} policies for CloudFormation's role"
+    bounded = ", and the boundary of what it makes" if own else ""
+    policies = f"{len(desired.actions)} actions in {len(result)} policies for CloudFormation's role{bounded}"
     commands = [Command(account.id, policies, deploy)]
     trusted = "" if source.on_github or settings.account == account.id else f" --trust {settings.account}"
     why = "the roles of the CDK" + (", which let the pipeline deploy" if trusted else "")
@@ -157,6 +166,20 @@ def _prepare(account: _Account, settings: Pipeline, source: PipelineSource, qual
         for name in account.regions
     ]
     return commands
+
+
+def _boundary(account: _Account, settings: Pipeline, partition: str) -> tuple[str, dict[str, Any]] | None:
+    """Name and document of the boundary that no organisation gives. Raises CommandError where it cannot be known."""
+    arn = settings.own_boundary(partition, account.id)
+    if arn not in account.boundaries:
+        return None
+    if unknown := unknown_policies(account.templates):
+        raise CommandError(
+            f"roles of account {account.id} have policies that no boundary can be made for: {', '.join(unknown)}",
+            "name a boundary of your own in iam.permissions_boundary of the environment",
+        )
+    document = boundary(account.templates, partition=partition, account=account.id, prefixes=account.prefixes)
+    return arn.rpartition("/")[2], document
 
 
 def _after(project: Project, settings: Pipeline, source: PipelineSource) -> list[Command]:

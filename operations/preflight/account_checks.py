@@ -168,7 +168,9 @@ def roles(ask: Ask) -> Answers:
     boundary = environment.iam.permissions_boundary
     if boundary and ask.aws.find("iam", "get_policy", {"NoSuchEntity"}, PolicyArn=boundary) is None:
         yield Problem(
-            ("iam", "permissions_boundary"), f"policy {boundary} is not there", "correct the ARN, or create the policy"
+            ("iam", "permissions_boundary"),
+            f"policy {boundary} is not there",
+            "correct the ARN, or create the policy; that of a pipeline comes with `podwright pipeline bootstrap`",
         )
     if observed or boundary:
         yield Note(f"{observed} roles{' and a boundary' if boundary else ''}")

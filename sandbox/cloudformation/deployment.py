@@ -3,9 +3,12 @@
 import copy
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from ..authorization.authorization import Ledger
+from ..authorization.principals import boundary_of
 from ..protocol.clients import Clients
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
@@ -13,6 +16,7 @@ from . import parameters, schemas
 from .evaluate import Evaluator, text_of
 from .graph import order
 from .providers.base import HandlerError, Outcome, Provider, Request
+from .role_calls import Touched, Verb, calls
 from .scope import DeployedScope
 from .stack import DELETED, Before, Region, Resource, Stack, StackRequest
 from .template import TemplateError
@@ -29,8 +33,8 @@ class OperationFailed(Exception):
 class Deployment:
     """Runs one operation on one stack to its end; every step is written to the stack's events."""
 
-    def __init__(self, region: Region, stack: Stack, clients: Clients, provider: ProviderLookup):
-        self.region, self.stack, self.clients, self.provider = region, stack, clients, provider
+    def __init__(self, region: Region, stack: Stack, clients: Clients, provider: ProviderLookup, ledger: Ledger):
+        self.region, self.stack, self.clients, self.provider, self.ledger = region, stack, clients, provider, ledger
         self.scope = DeployedScope(region, stack, clients)
 
     def evaluator(self) -> Evaluator:
@@ -181,6 +185,7 @@ class Deployment:
                 return
             stack.record(f"{verb}_IN_PROGRESS", resource)
             self._check(resource, properties)
+            self._authorize(resource, properties, "update" if previous else "create")
             if previous is None:
                 resource.properties = properties
                 self._accept(
@@ -235,6 +240,21 @@ class Deployment:
                 "properties. Please refer to the resource documentation to fix the template.\nProperties validation "
                 f"failed for resource {resource.logical_id} with message:\n" + "\n".join(map(str, failures))
             )
+
+    def _authorize(self, resource: Resource, properties: JsonObject, verb: Verb) -> None:
+        """Refuse what the policies of the stack's role deny; without a role the caller's own rights count."""
+        role = self.stack.request.role_arn
+        if role is None:
+            return
+        # Before it is made a name is CloudFormation's, which begins with the stack's.
+        generated = resource.physical_id.rpartition("/")[2] or f"{self.stack.name}-{resource.logical_id}"
+        name = properties.get("RoleName") or properties.get("ManagedPolicyName") or generated
+        account = self.clients.account
+        touched = Touched(
+            resource.resource_type, properties, account, self.stack.region, name, partial(boundary_of, account)
+        )
+        if denial := self.ledger.deploys(role, calls(touched, verb)):
+            raise HandlerError.saying(str(denial), "AccessDenied")
 
     def _roll_back(self, before: Before, made_earlier: list[Resource] | None = None) -> None:
         """Bring back what was there before, in reverse order. What cannot be brought back fails the rollback."""
@@ -297,6 +317,7 @@ class Deployment:
             elif resource.physical_id:
                 stack.record("DELETE_IN_PROGRESS", resource)
                 try:
+                    self._authorize(resource, resource.properties, "delete")
                     self.provider(resource.resource_type).delete(self._request(resource, resource.properties))
                 except Exception as error:  # noqa: BLE001 - whatever a handler raises is the resource's failure
                     stack.record("DELETE_FAILED", resource, reason=self._reason(resource, error))

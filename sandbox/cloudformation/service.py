@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from ..authorization.authorization import Ledger
 from ..protocol.arns import PARTITION
 from ..protocol.clients import Clients
 from ..protocol.clock import now
@@ -53,8 +54,8 @@ class ChangeSetNotFound(Refusal):
 class CloudFormation:
     """All stacks of an account and the operations on them. Operations on a stack run in a thread of their own."""
 
-    def __init__(self, clients: Clients, provider: ProviderLookup):
-        self.clients, self.provider = clients, provider
+    def __init__(self, clients: Clients, provider: ProviderLookup, ledger: Ledger):
+        self.clients, self.provider, self.ledger = clients, provider, ledger
         self.regions: dict[str, Region] = {}
         self.threads: dict[str, threading.Thread] = {}
         self._lock = threading.RLock()
@@ -270,7 +271,7 @@ class CloudFormation:
 
     def deployment(self, stack: Stack) -> Deployment:
         """A deployment of a stack."""
-        return Deployment(self.region(stack.region), stack, self.clients, self.provider)
+        return Deployment(self.region(stack.region), stack, self.clients, self.provider, self.ledger)
 
     def _start(self, stack: Stack, operation: str, *arguments: Any) -> None:
         """Run an operation on a stack in a thread of its own."""

@@ -30,26 +30,27 @@ def readable(application: Application) -> Application:
         try:
             return application(environ, start_response)
         except NotImplementedError as error:
-            return _answer(environ, "NotImplemented", f"{error} (sandbox)")(environ, start_response)
+            return answer(environ, "NotImplemented", f"{error} (sandbox)")(environ, start_response)
         except ReadTimeoutError:  # the answer that a fault of the sandbox lets nobody hear
             environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
             return []
         except ClientError as error:  # a service of ours asked another one
             detail = error.response["Error"]
-            return _answer(environ, detail["Code"], detail["Message"])(environ, start_response)
+            return answer(environ, detail["Code"], detail["Message"])(environ, start_response)
         except Exception as error:  # noqa: BLE001 - the caller gets it, the log its traceback
             _LOG.exception("%s %s failed", environ["REQUEST_METHOD"], environ["PATH_INFO"])
-            return _answer(environ, "SandboxFailure", f"moto failed: {error!r} (sandbox)")(environ, start_response)
+            return answer(environ, "SandboxFailure", f"moto failed: {error!r} (sandbox)")(environ, start_response)
 
     return serve
 
 
-def _answer(environ: dict[str, Any], code: str, message: str) -> Response:
+def answer(environ: dict[str, Any], code: str, message: str, status: int = 400) -> Response:
+    """An error in the form that the SDK of the caller's service reads."""
     # 501 and 500 would be retried by every SDK.
     is_form = environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded")
     if is_form or "/s3/" in environ.get("HTTP_AUTHORIZATION", ""):
         error = f"<Error><Type>Sender</Type><Code>{code}</Code><Message>{escape(message)}</Message></Error>"
         body = f"<ErrorResponse>{error}<RequestId>sandbox</RequestId></ErrorResponse>" if is_form else error
-        return Response(body, 400, content_type="text/xml")
+        return Response(body, status, content_type="text/xml")
     body = json.dumps({"__type": code, "message": message, "Message": message})
-    return Response(body, 400, {"x-amzn-ErrorType": code}, content_type="application/json")
+    return Response(body, status, {"x-amzn-ErrorType": code}, content_type="application/json")

@@ -13,6 +13,7 @@ from botocore.config import Config
 from moto.core.responses import BaseResponse
 
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT, access_key
+from ..authorization.authorization import Ledger
 from ..cloudformation.providers.registry import provider_for
 from ..cloudformation.service import CloudFormation
 from ..eks.control_planes import ControlPlanes, Webhooks
@@ -99,7 +100,8 @@ class SandboxAccount:
         self.bus = EventBus(clients)
         self.prometheus = PrometheusWorkspaces(clients.endpoint, account)
         self.grafana = Grafana(grafana)
-        self.cloudformation = CloudFormation(clients, provider_for)
+        self.ledger = Ledger()
+        self.cloudformation = CloudFormation(clients, provider_for, self.ledger)
         self.cost_tags = CostTags(self.cloudformation)
 
     def collect(self) -> State:
@@ -166,6 +168,11 @@ class SandboxAccounts:
         """Take back what was kept."""
         for account, retained in state.items():
             self.of(account).restore(retained)
+
+    def cluster_arn(self, account: str, region: str, name: str) -> str | None:
+        """The ARN of a HyperPod cluster by its name; None where there is none."""
+        clusters = self.of(account).hyperpod.all(region)
+        return next((cluster.arn for cluster in clusters if cluster.name == name), None)
 
     def prometheus_workspace(self, identifier: str) -> PrometheusWorkspace | None:
         """A workspace of any account; its id says which."""

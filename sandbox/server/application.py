@@ -28,6 +28,7 @@ from moto.s3.models import FakeBucket
 from werkzeug.wrappers import Response
 
 from ...config.catalog.sandbox_account import RECORDED_TYPES, SANDBOX_ACCOUNT
+from ..authorization import authorization
 from ..cloudformation import responses
 from ..cloudformation.api import CloudFormationResponse
 from ..cloudformation.providers.custom import CustomResource
@@ -76,6 +77,7 @@ _FOLLOW_SECONDS = 1.0
 _PATIENCE_SECONDS = 15.0
 # Operations of the sandbox's own; `?account=` says whose, without it the first account's.
 _CONTROLS: Final[dict[str, Callable[[SandboxAccount], Application]]] = {
+    authorization.PATH: lambda account: account.ledger.serve,
     adopted.PATH: lambda account: AdoptedResources(account.eks, account.fsx).serve,
     capacity.PATH: lambda account: partial(capacity.serve, account.hyperpod),
     hyperpod_faults.PATH: lambda account: partial(hyperpod_faults.serve, account.hyperpod),
@@ -239,6 +241,9 @@ class Sandbox:
                 return _CONTROLS[path](clusters.of(account))(environ, start_response)
             if workspace_queries.PATH.fullmatch(path):
                 return self.queries(environ, start_response)
+            denied = authorization.refusal(environ, lambda account: clusters.of(account).ledger, clusters.cluster_arn)
+            if denied is not None:
+                return denied(environ, start_response)
             reading = _only_reads(environ)
             try:
                 return own.get(scope_of(environ)[1], services)(environ, start_response)

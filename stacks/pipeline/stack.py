@@ -7,6 +7,7 @@ from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import pipelines
 from constructs import Construct
 
+from ...config.catalog.regions import region
 from ...config.settings.environment import Environment
 from ...config.settings.pipeline import Pipeline, PipelineSource, PipelineStage
 from ...constructs.delivery.build_steps import IMAGE, install_phase, login
@@ -51,7 +52,10 @@ class PipelineStack(cdk.Stack):
         The stages, all steps of a promotion and those of the look for drift come from `planning.delivery`. The
         environments, their stages and the stages of their roles are by name.
         """
-        boundary = settings.permissions_boundary
+        assert settings.account is not None
+        assert settings.region is not None
+        own = settings.own_boundary(region(settings.region).partition, settings.account)
+        boundary = settings.permissions_boundary or own
         super().__init__(
             scope,
             construct_id,
@@ -59,7 +63,7 @@ class PipelineStack(cdk.Stack):
             env=cdk.Environment(account=settings.account, region=settings.region),
             description="Promotes commits from one environment to the next",
             termination_protection=True,
-            permissions_boundary=cdk.PermissionsBoundary.from_arn(boundary) if boundary else None,
+            permissions_boundary=cdk.PermissionsBoundary.from_arn(boundary),
         )
         self._parts = PipelineParts(self, settings, environments)
         commits = source_step(self._parts, source)

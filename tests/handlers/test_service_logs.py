@@ -21,8 +21,8 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Stubber:
     return Stubber(CLIENT)
 
 
-def run(stub: Stubber, request: str) -> str:
-    event: dict[str, Any] = {"RequestType": request, "ResourceProperties": PROPERTIES, "PhysicalResourceId": GROUP}
+def run(stub: Stubber, request: str, properties: dict[str, str] = PROPERTIES) -> str:
+    event: dict[str, Any] = {"RequestType": request, "ResourceProperties": properties, "PhysicalResourceId": GROUP}
     with stub:
         answer = index.handle(event, None)
     stub.assert_no_pending_responses()
@@ -44,3 +44,14 @@ def test_one_that_is_there_gets_key_and_retention(stub: Stubber) -> None:
 
 def test_what_was_logged_stays_when_the_resource_goes(stub: Stubber) -> None:
     assert run(stub, "Delete") == GROUP
+
+
+def test_a_group_that_outlives_our_key_has_the_service_s_own(stub: Stubber) -> None:
+    own = {"LogGroup": GROUP, "RetentionDays": "90"}
+    stub.add_response("create_log_group", {}, {"logGroupName": GROUP})
+    stub.add_response("put_retention_policy", {}, {"logGroupName": GROUP, "retentionInDays": 90})
+    assert run(stub, "Create", own) == GROUP
+    stub.add_client_error("create_log_group", "ResourceAlreadyExistsException", expected_params={"logGroupName": GROUP})
+    stub.add_response("disassociate_kms_key", {}, {"logGroupName": GROUP})
+    stub.add_response("put_retention_policy", {}, {"logGroupName": GROUP, "retentionInDays": 90})
+    assert run(stub, "Update", own) == GROUP

@@ -63,7 +63,20 @@ def resources(bucket: str, runtime: str = "python3.14", **properties: Any) -> di
     return {
         "Role": {
             "Type": "AWS::IAM::Role",
-            "Properties": {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [trust]}},
+            "Properties": {
+                "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [trust]},
+                "Policies": [
+                    {
+                        "PolicyName": "Bucket",
+                        "PolicyDocument": {
+                            "Version": "2012-10-17",
+                            "Statement": [
+                                {"Effect": "Allow", "Action": ["s3:PutObject", "s3:ListBucket"], "Resource": "*"}
+                            ],
+                        },
+                    }
+                ],
+            },
         },
         "Function": {
             "Type": "AWS::Lambda::Function",

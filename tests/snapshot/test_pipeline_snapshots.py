@@ -17,6 +17,7 @@ from synthesis import ROOT
 
 HASH = re.compile(r"\b[0-9a-f]{64}\b")
 SNAPSHOTS = ROOT / "tests/snapshot/pipeline"
+ASSEMBLIES: dict[str, dict[str, str]] = {"plain": {}, "promoted": {"pipeline": "true"}}
 
 
 def masked(template: dict[str, Any]) -> str:
@@ -48,17 +49,23 @@ def test_an_environment_is_the_same_with_and_without_a_pipeline(tmp_path: Path) 
     source = f'{{repository: acme/clusters, connection: "{CONNECTION}"}}'
     pipeline = f'{{account: "012345678901", region: us-west-2, source: {source}}}'
     (tmp_path / "podwright.yaml").write_text(f"environments: [{name}]\npipeline: {pipeline}\n")
-    messages = {"pipeline": "true", "project": str(tmp_path)}
-    variables = {**os.environ, "CDK_OUTDIR": str(tmp_path / "out"), "CDK_CONTEXT_JSON": json.dumps(messages)}
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "podwright.bin.app"], capture_output=True, text=True, env=variables, cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    manifest = json.loads((tmp_path / f"out/assembly-{name}/manifest.json").read_text())["artifacts"]
+    plain, promoted = (_assembly(tmp_path, folder, context) for folder, context in ASSEMBLIES.items())
+    manifest = json.loads((promoted / f"assembly-{name}/manifest.json").read_text())["artifacts"]
     stacks = [item["properties"] for item in manifest.values() if item["type"] == "aws:cloudformation:stack"]
     assert stacks
     for stack in stacks:
-        template = json.loads((tmp_path / f"out/assembly-{name}" / stack["templateFile"]).read_text())
-        reviewed = ROOT / f"tests/snapshot/templates/{name}/{stack['stackName'].removeprefix(f'{name}-')}.json"
-        assert masked(template) == reviewed.read_text()
-    assert HASH.search((tmp_path / "out/pipeline.template.json").read_text()) is not None
+        file = f"assembly-{name}/{stack['templateFile']}"
+        assert (promoted / file).read_text() == (plain / file).read_text()
+    templates = [file.read_text() for file in (plain / f"assembly-{name}").glob("*.template.json")]
+    assert any("podwright-boundary" in text for text in templates)
+    assert HASH.search((promoted / "pipeline.template.json").read_text()) is not None
+
+
+def _assembly(project: Path, folder: str, context: dict[str, str]) -> Path:
+    messages = {**context, "project": str(project)}
+    variables = {**os.environ, "CDK_OUTDIR": str(project / folder), "CDK_CONTEXT_JSON": json.dumps(messages)}
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "podwright.bin.app"], capture_output=True, text=True, env=variables, cwd=project
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return project / folder

@@ -189,6 +189,40 @@ def test_logs_of_hyperpod_and_of_the_control_plane_are_kept_and_encrypted() -> N
     assert len({json.dumps(item["KmsKeyArn"]) for item in actual}) == 1
 
 
+def test_logs_that_outlive_our_key_are_readable_without_it() -> None:
+    """A group of a service stays when its environment goes; under `destroy` our key does not."""
+    dev = synthesis("dev")
+    [key] = of_type_with_policies(dev.templates["network"], "AWS::KMS::Key")
+    assert key["DeletionPolicy"] == "Delete"
+    actual = of_type(dev.templates["observability"], "Custom::PodwrightServiceLogs")
+    assert len(actual) == 2
+    assert [item for item in actual if "KmsKeyArn" in item] == []
+    assert permissions(dev, "logs:DisassociateKmsKey")
+    assert not permissions(dev, "logs:AssociateKmsKey")
+
+
+def test_logs_under_an_existing_key_which_stays_are_encrypted_with_it() -> None:
+    key = "arn:aws:kms:us-west-2:111122223333:key/01234567-89ab-cdef-0123-456789abcdef"
+    adopted = synthesize(environment_of(CLOSED + f"protection: destroy\nstorage: {{kms_key: {key}}}\n"))
+    actual = of_type(adopted.templates["observability"], "Custom::PodwrightServiceLogs")
+    assert {item["KmsKeyArn"] for item in actual} == {key}
+
+
+def test_groups_of_stacks_go_before_their_key() -> None:
+    """CloudFormation deletes users first: each group either refers to the key or imports it from its stack."""
+    retained = {"dev": "Delete", "prod": "RetainExceptOnCreate", "slurm-classic": "RetainExceptOnCreate"}
+    for name in retained:
+        for template in synthesis(name).templates.values():
+            for group in of_type_with_policies(template, "AWS::Logs::LogGroup"):
+                assert text(group["Properties"]["KmsKeyId"]).startswith("<"), group
+                assert group["DeletionPolicy"] in ("Delete", retained[name]), group
+
+
+def of_type_with_policies(template: Template, resource_type: str) -> list[dict[str, Any]]:
+    """Resources of a type in one template, with their deletion policies."""
+    return [item for item in template["Resources"].values() if item["Type"] == resource_type]
+
+
 def test_nothing_is_there_that_nobody_asked_for() -> None:
     queues = synthesis("training-jobs-queue")
     types = {item["Type"] for item in queues.templates["observability"]["Resources"].values()}

@@ -4,7 +4,11 @@ Such a group is made by its service when it writes the first time, so a template
 service fail. Here it is made if it is not there yet, and otherwise changed. Nothing is ever deleted: when the resource
 goes, the group stays as it is.
 
-Source: CloudWatch Logs API Reference, CreateLogGroup, PutRetentionPolicy and AssociateKmsKey, 2026-11.
+Without `KmsKeyArn` the group has CloudWatch Logs' own key: one of ours that an earlier deployment gave it encrypts what
+comes from then on no more.
+
+Source: CloudWatch Logs API Reference, CreateLogGroup, PutRetentionPolicy, AssociateKmsKey and DisassociateKmsKey,
+2026-11.
 """
 
 import logging
@@ -26,12 +30,14 @@ def handle(event: dict[str, Any], _: Any) -> Answer:
         return Answer(event["PhysicalResourceId"])
     properties = event["ResourceProperties"]
     name: str = properties["LogGroup"]
+    encryption = {"kmsKeyId": properties["KmsKeyArn"]} if "KmsKeyArn" in properties else {}
     client = boto3.Session().client("logs", config=_RETRIES)
     # Creating first and asking never: between a question and a creation the service may make the group itself.
     try:
-        client.create_log_group(logGroupName=name, kmsKeyId=properties["KmsKeyArn"])
+        client.create_log_group(logGroupName=name, **encryption)
     except client.exceptions.ResourceAlreadyExistsException:
-        client.associate_kms_key(logGroupName=name, kmsKeyId=properties["KmsKeyArn"])
+        change = client.associate_kms_key if encryption else client.disassociate_kms_key
+        change(logGroupName=name, **encryption)
     client.put_retention_policy(logGroupName=name, retentionInDays=int(properties["RetentionDays"]))
     logger.info("%s is kept for %s days", name, properties["RetentionDays"])
     return Answer(name)

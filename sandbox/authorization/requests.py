@@ -1,0 +1,196 @@
+"""Which IAM actions a request to AWS is, on which resources, and what conditions may ask of it.
+
+The operation and its members follow botocore's service models. A resource is the ARN that the request names, or the one
+that its service forms of the member that names it; where the request has neither, the action is judged by itself.
+Not known here, and so absent from conditions, is what a request does not say: tags of resources, the service through
+which a key is used, and organisations.
+"""
+
+import io
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote
+
+from botocore.exceptions import UnknownServiceError
+from botocore.parsers import RpcV2CBORParser
+from botocore.session import Session
+
+from ..protocol.arns import PARTITION
+from .evaluation import Call
+
+# How IAM calls a service where it signs with another name, and botocore's name of its model.
+_PREFIXES: Final = {"monitoring": "cloudwatch"}
+_MODELS: Final = {"monitoring": "cloudwatch", "aps": "amp"}
+# Operations of S3 that go by another action. Source: S3 User Guide, "Required permissions for S3 API operations".
+_S3_ACTIONS: Final = {
+    "HeadObject": "GetObject",
+    "HeadBucket": "ListBucket",
+    "ListObjects": "ListBucket",
+    "ListObjectsV2": "ListBucket",
+    "ListObjectVersions": "ListBucketVersions",
+    "DeleteObjects": "DeleteObject",
+    "CopyObject": "PutObject",
+    "CreateMultipartUpload": "PutObject",
+    "UploadPart": "PutObject",
+    "UploadPartCopy": "PutObject",
+    "CompleteMultipartUpload": "PutObject",
+    "ListParts": "ListMultipartUploadParts",
+}
+# Members that name a resource, and the ARN's service, resource part and whether it has region and account.
+_RESOURCES: Final[dict[str, dict[str, str]]] = {
+    "dynamodb": {"TableName": "table/{}"},
+    "eks": {"name": "cluster/{}", "clusterName": "cluster/{}"},
+    "kms": {"KeyId": "key/{}"},
+    "lambda": {"FunctionName": "function:{}"},
+    "logs": {"logGroupName": "log-group:{}"},
+    "scheduler": {"Name": "schedule/default/{}"},
+    "secretsmanager": {"SecretId": "secret:{}"},
+    "ssm": {"Name": "parameter/{}"},
+    "aps": {"workspaceId": "workspace/{}"},
+    "grafana": {"workspaceId": "/workspaces/{}"},
+    "sagemaker": {
+        "ClusterSchedulerConfigId": "cluster-scheduler-config/{}",
+        "ComputeQuotaId": "compute-quota/{}",
+        "TrainingPlanName": "training-plan/{}",
+    },
+}
+# Of these, the request names no resource that a policy could.
+_NO_RESOURCE: Final = re.compile(
+    r"(ec2:Describe\w+|\w+:List(Clusters|ComputeQuotas|TrainingPlans)|cloudwatch:PutMetricData)"
+)
+_OPERATION_PATH: Final = re.compile(r"/service/[^/]+/operation/(\w+)")
+_ARN_MEMBERS: Final = frozenset({"clustername", "resourcearn", "resourceidentifier", "topicarn"})
+_ARN: Final = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:[0-9]*:.+")
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request as it came."""
+
+    service: str
+    """The service that it is signed for."""
+    region: str
+    account: str
+    method: str
+    path: str
+    query: str
+    target: str
+    """The header X-Amz-Target."""
+    copied: str
+    """The header X-Amz-Copy-Source."""
+    body: bytes
+
+
+def calls(sent: Sent, cluster_arn: Callable[[str], str | None]) -> list[Call]:
+    """The calls of a request; none where the operation is not one of botocore's.
+
+    Args:
+        sent: The request.
+        cluster_arn: The ARN of a HyperPod cluster by its name; None where there is none.
+    """
+    operation, members = _operation(sent)
+    if operation is None:
+        return []
+    context = _context(sent, members)
+    if sent.service == "s3":
+        return list(_s3(sent, operation, members, context))
+    action = f"{_PREFIXES.get(sent.service, sent.service)}:{operation}"
+    if operation == "Invoke" and sent.service == "lambda":
+        action = "lambda:InvokeFunction"
+    resources = _resources(sent, action, members)
+    if sent.service == "sagemaker" and not resources and "ClusterName" in members:
+        arn = cluster_arn(str(members["ClusterName"]))
+        resources = (arn,) if arn else ()
+    return [Call(action, resources, context)]
+
+
+def _operation(sent: Sent) -> tuple[str | None, Mapping[str, Any]]:
+    """The operation's name, and the members that are text."""
+    if sent.target:
+        return sent.target.rpartition(".")[2], _json(sent.body)
+    if match := _OPERATION_PATH.fullmatch(sent.path):
+        members = RpcV2CBORParser().parse_data_item(io.BufferedReader(io.BytesIO(sent.body))) if sent.body else {}
+        return match[1], members
+    specified = dict(parse_qsl(sent.query, keep_blank_values=True))
+    form = dict(parse_qsl(sent.body.decode(errors="replace"))) if b"Action=" in sent.body[:4096] else {}
+    if named := form.get("Action") or specified.get("Action"):
+        return named, form or specified
+    for method, pattern, fixed, name in _routes(_MODELS.get(sent.service, sent.service)):
+        match = pattern.fullmatch(sent.path)
+        if match and method == sent.method and all(specified.get(key) == value for key, value in fixed.items()):
+            names = {key: unquote(value) for key, value in match.groupdict().items()}
+            return name, specified | ({} if sent.service == "s3" else _json(sent.body)) | names
+    return None, {}
+
+
+@cache
+def _routes(service: str) -> list[tuple[str, re.Pattern[str], dict[str, str], str]]:
+    """The REST operations of a service: method, path, fixed arguments and name, the most particular first."""
+    try:
+        model: Any = Session().get_service_model(service)
+    except UnknownServiceError:
+        return []
+    results = []
+    for operation in [model.operation_model(name) for name in model.operation_names]:
+        path, _, query = operation.http.get("requestUri", "/").partition("?")
+        pattern = re.sub(r"\{(\w+)\+?\}$", r"(?P<\1>.+)", path)
+        pattern = re.sub(r"\{(\w+)\+?\}", r"(?P<\1>[^/]+)", pattern)
+        fixed = dict(parse_qsl(query, keep_blank_values=True))
+        results.append((operation.http.get("method", "POST"), re.compile(pattern + "/?"), fixed, operation.name))
+    return sorted(results, key=lambda route: (-len(route[2]), -route[1].pattern.count("/")))
+
+
+def _json(body: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(body or b"{}")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _context(sent: Sent, members: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The keys of conditions that follow from a request; keys in small letters."""
+    known = {"aws:requestedregion": [sent.region], "aws:securetransport": ["true"]}
+    if sent.service == "s3":
+        known["s3:prefix"] = [str(members.get("prefix", ""))]
+    if sent.service == "monitoring" and "Namespace" in members:
+        known["cloudwatch:namespace"] = [str(members["Namespace"])]
+    return known
+
+
+def _s3(sent: Sent, operation: str, members: Mapping[str, Any], context: dict[str, list[str]]) -> Iterator[Call]:
+    bucket = f"arn:{PARTITION}:s3:::{members.get('Bucket', '')}"
+    keys = [str(members["Key"])] if "Key" in members else []
+    if operation == "DeleteObjects":
+        keys = re.findall(r"<Key>([^<]+)</Key>", sent.body.decode(errors="replace"))
+    action = f"s3:{_S3_ACTIONS.get(operation, operation)}"
+    for resource in [f"{bucket}/{key}" for key in keys] or [bucket]:
+        yield Call(action, (resource,), context)
+    if sent.copied:
+        source = unquote(sent.copied).lstrip("/").partition("?")[0]
+        yield Call("s3:GetObject", (f"arn:{PARTITION}:s3:::{source}",), context)
+
+
+def _resources(sent: Sent, action: str, members: Mapping[str, Any]) -> tuple[str, ...]:
+    """The ARNs of what a request is about, each form of them."""
+    if _NO_RESOURCE.fullmatch(action):
+        return ("*",)
+    service = action.partition(":")[0]
+    for member, value in members.items():
+        pattern = _RESOURCES.get(service, {}).get(member)
+        if isinstance(value, str) and _ARN.fullmatch(value) and (pattern or member.lower() in _ARN_MEMBERS):
+            return _forms(value)
+        if isinstance(value, str) and pattern:
+            # A parameter's name begins with a slash, which its ARN has once.
+            name = pattern.format(value).replace("//", "/", 1) if service == "ssm" else pattern.format(value)
+            return _forms(f"arn:{PARTITION}:{service}:{sent.region}:{sent.account}:{name}")
+    return ()
+
+
+def _forms(arn: str) -> tuple[str, ...]:
+    """A log group goes by its name, and by its name with its streams."""
+    return (arn, f"{arn.removesuffix(':*')}:*") if ":log-group:" in arn else (arn,)

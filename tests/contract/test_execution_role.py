@@ -1,0 +1,121 @@
+"""CloudFormation's role of the pipeline, judged on each resource that it makes, changes and deletes."""
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, cast
+
+import pytest
+
+from podwright.planning.delivery.execution_policy import POWER, documents, needed
+from podwright.sandbox.authorization.evaluation import Call, verdict
+from podwright.sandbox.cloudformation.role_calls import Touched, Verb, calls
+from synthesis import NAMES, environment, synthesis
+
+BOUNDARY = "arn:aws:iam::{account}:policy/podwright-boundary"
+VERBS = cast(tuple[Verb, ...], ("create", "update", "delete"))
+PROVIDER = "https://oidc.eks.us-west-2.amazonaws.com/id/0123456789ABCDEF0123456789ABCDEF"
+
+
+def resolved(value: Any, account: str, resources: dict[str, Any], stack: str, exports: dict[str, Any]) -> Any:
+    """A property with its references to roles as CloudFormation would put them, and other references as text."""
+
+    def inner(item: Any) -> Any:
+        return resolved(item, account, resources, stack, exports)
+
+    match value:
+        case {"Fn::ImportValue": name}:
+            home, exporting, exported = exports[name]
+            return resolved(exported, account, exporting, home, exports)
+        case {"Ref": "AWS::Partition"}:
+            return "aws"
+        case {"Ref": "AWS::AccountId"}:
+            return account
+        case {"Ref": name} if name in resources:
+            return name_of(stack, name, resources[name])
+        case {"Fn::GetAtt": [name, "Arn"]} if resources[name]["Type"] == "AWS::IAM::Role":
+            path = resources[name]["Properties"].get("Path", "/")
+            return f"arn:aws:iam::{account}:role{path}{name_of(stack, name, resources[name])}"
+        case {"Fn::GetAtt": [_, "OpenIdConnectIssuerUrl"]}:
+            return PROVIDER
+        case {"Fn::Join": [delimiter, parts]}:
+            return delimiter.join(str(inner(part)) for part in parts)
+        case dict():
+            return {key: inner(item) for key, item in value.items()}
+        case list():
+            return [inner(item) for item in value]
+    return value
+
+
+def name_of(stack: str, logical_id: str, resource: dict[str, Any]) -> str:
+    """The physical name: the template's, or what CloudFormation makes of stack and logical id."""
+    return resource["Properties"].get("RoleName") or f"{stack}-{logical_id}-0123456789AB"
+
+
+@cache
+def touched(name: str) -> list[Touched]:
+    """Every resource of an environment that CloudFormation makes."""
+    account, region = environment(name).account, environment(name).region
+    templates = {f"{name}-{stack}": item for stack, item in synthesis(name).templates.items()}
+    exports = {
+        output["Export"]["Name"]: (stack, template["Resources"], output["Value"])
+        for stack, template in templates.items()
+        for output in template.get("Outputs", {}).values()
+        if "Export" in output
+    }
+    actual = []
+    for stack, template in templates.items():
+        resources = template["Resources"]
+        boundaries = {
+            name_of(stack, key, item): item["Properties"].get("PermissionsBoundary")
+            for other, each in templates.items()
+            for key, item in each["Resources"].items()
+            if item["Type"] == "AWS::IAM::Role" and other == stack
+        }
+        for logical_id, resource in resources.items():
+            properties = resolved(resource.get("Properties", {}), account, resources, stack, exports)
+            physical = name_of(stack, logical_id, {"Properties": properties})
+            actual.append(Touched(resource["Type"], properties, account, region, physical, boundaries.get))
+    return actual
+
+
+def judged(name: str, *, bounded: bool) -> Iterator[tuple[str, str]]:
+    """Resource types and calls with what the role's policies say of them, where that is no."""
+    account, templates = environment(name).account, list(synthesis(name).templates.values())
+    boundaries = [environment(name).iam.permissions_boundary or BOUNDARY.format(account=account)]
+    desired = needed(templates)
+    policies = documents(desired, partition="aws", account=account, prefixes=[name], boundaries=boundaries)
+    for resource in touched(name):
+        for verb in VERBS:
+            for call in calls(resource, verb):
+                # An environment without a pipeline has no boundary: what its role would have to do is the same.
+                context = {"iam:permissionsboundary": boundaries} if bounded else call.context
+                if verdict(Call(call.action, call.resources, context), policies) != "allowed":
+                    yield resource.resource_type, f"{verb} {call.action} {' '.join(call.resources)}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_execution_role(name: str) -> None:
+    own = environment(name).iam.permissions_boundary is None
+    assert [f"{kind}: {call}" for kind, call in judged(name, bounded=own)] == []
+
+
+def test_what_a_pipeline_deploys_has_the_boundary() -> None:
+    for name in ("dev", "staging", "prod"):
+        boundary = environment(name).iam.permissions_boundary
+        assert boundary == BOUNDARY.format(account=environment(name).account)
+        roles = synthesis(name).resources("AWS::IAM::Role")
+        assert roles
+        assert {json.dumps(role["Properties"].get("PermissionsBoundary")) for role in roles.values()} == {
+            json.dumps(boundary)
+        }
+
+
+def test_calls_of_iam_are_on_something() -> None:
+    """The judge finds what it has to judge: roles, their boundary, the linked role of FSx."""
+    actual = {(call.action, *call.resources) for each in touched("prod") for call in calls(each, "create")}
+    linked = [resource for action, *resources in actual for resource in resources if action == "iam:PutRolePolicy"]
+    assert any("s3.data-source.lustre.fsx.amazonaws.com" in arn for arn in linked)
+    assert any(re.search(":role/prod-", arn) for arn in linked)
+    assert {action for action, *_ in actual} >= POWER - {"iam:PutRolePermissionsBoundary"}
