@@ -1,6 +1,6 @@
 """An environment with everything that follows from it, computed once: what stacks are made of."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,8 @@ class ResolvedEnvironment:
     """Who may use how much of what; None without a quota engine."""
     monitoring: ResolvedMonitoring | None
     """What is measured; None without `observability:`."""
+    endpoint_zones: Mapping[str, Collection[str]]
+    """Zone ids in which an endpoint service is offered, as far as anybody asked."""
     missing: tuple[Finding, ...]
     """What has to be fetched or built before it can be deployed."""
 
@@ -58,6 +60,7 @@ def resolve(
     charts: Mapping[str, ChartArchive],
     mirror: Mapping[str, Image] | None = None,
     node_archives: Sequence[LockedFile] = (),
+    endpoint_zones: Mapping[str, Collection[str]] | None = None,
     missing: Sequence[Finding] = (),
 ) -> ResolvedEnvironment:
     """Everything that follows from an environment.
@@ -67,6 +70,8 @@ def resolve(
         charts: Archives of the Helm charts that it installs, or stand-ins for them, by name.
         mirror: Where mirrored images lie, by the original's name.
         node_archives: What nodes install from.
+        endpoint_zones: Zone ids in which endpoint services are offered; a service that is not in it is taken to be in
+            all zones.
         missing: What stands in the way of a deployment.
 
     Raises:
@@ -85,5 +90,6 @@ def resolve(
         node_archives=tuple(node_archives),
         quota_policy=environment_policy(environment, types) if environment.governance.engine else None,
         monitoring=resolve_monitoring(environment, types),
+        endpoint_zones=endpoint_zones or {},
         missing=tuple(missing),
     )

@@ -28,7 +28,13 @@ class NetworkStack(cdk.Stack):
         self.key = EnvironmentKey(self, "Key", settings=environment.storage, protection=protection).key
         """Encrypts everything of the environment at rest."""
         self.network = EnvironmentNetwork(
-            self, "Network", settings=settings, features=features(environment), protection=protection, key=self.key
+            self,
+            "Network",
+            settings=settings,
+            features=features(environment),
+            endpoint_zones=resolved.endpoint_zones,
+            protection=protection,
+            key=self.key,
         )
         """VPC, subnets and node security group."""
 

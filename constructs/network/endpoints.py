@@ -1,6 +1,6 @@
 """VPC endpoints: how private subnets reach AWS services without leaving the AWS network."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import cast
 
 import aws_cdk as cdk
@@ -24,7 +24,7 @@ class Endpoints(Construct):
         from podwright.constructs.network.vpc import ZonedVpc
         vpc = ZonedVpc(stack, "Vpc", settings=Network(zones=("usw2-az2", "usw2-az3")), protection="destroy")
         Endpoints(stack, "Endpoints", vpc=vpc.interface, ranges=["10.16.0.0/16"], features={"nodes"},
-                  interfaces=list(vpc.interfaces("control_plane").values()), route_tables=vpc.route_tables("nodes"))
+                  interfaces=vpc.interfaces("control_plane"), route_tables=vpc.route_tables("nodes"))
     """
 
     def __init__(
@@ -35,8 +35,9 @@ class Endpoints(Construct):
         vpc: ec2.IVpc,
         ranges: Iterable[str],
         features: Iterable[str],
-        interfaces: Sequence[ec2.ISubnet],
+        interfaces: Mapping[str, ec2.ISubnet],
         route_tables: Sequence[str],
+        offered: Mapping[str, Collection[str]] | None = None,
     ) -> None:
         """Defines the endpoints.
 
@@ -46,8 +47,10 @@ class Endpoints(Construct):
             vpc: The VPC.
             ranges: Ranges whose hosts may call: all of the VPC.
             features: Features of `config.endpoints`.
-            interfaces: Subnets that hold the interfaces, one in each zone.
+            interfaces: Subnets that hold the interfaces, one in each zone, by zone id.
             route_tables: Ids of the route tables that lead to S3.
+            offered: Zone ids in which a service is offered. An endpoint gets interfaces in these alone; one of a
+                service that is not named here, or that is in none of the zones, in all.
 
         Raises:
             ValueError: a feature that the table of endpoints does not know.
@@ -65,10 +68,12 @@ class Endpoints(Construct):
             group.add_ingress_rule(cast(ec2.IPeer, ec2.Peer.ipv4(text)), ec2.Port.tcp(443), f"HTTPS from {text}")
         # The CDK's own classes need six calls an endpoint where one is enough.
         vpc_id, group_id, region = vpc.vpc_id, group.security_group_id, cdk.Stack.of(self).region
-        subnet_ids = [subnet.subnet_id for subnet in interfaces]
         for service in services(features):
             gateway = service == GATEWAY_SERVICE
             name = service.replace(".", "-")
+            # EC2 refuses an endpoint for a single subnet in a zone that lacks the service.
+            zones = [zone for zone in interfaces if zone in (offered or {}).get(service, interfaces)]
+            subnet_ids = [interfaces[zone].subnet_id for zone in zones or interfaces]
             ec2.CfnVPCEndpoint(
                 self,
                 name,

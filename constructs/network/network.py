@@ -1,6 +1,6 @@
 """The network of an environment: a VPC of its own or an existing one, with what nodes need to talk."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
@@ -127,6 +127,7 @@ class EnvironmentNetwork(Construct):
         *,
         settings: Network,
         features: AbstractSet[str] = frozenset({"nodes"}),
+        endpoint_zones: Mapping[str, Collection[str]] | None = None,
         protection: Protection = "retain",
         key: kms.IKey | None = None,
     ) -> None:
@@ -137,6 +138,7 @@ class EnvironmentNetwork(Construct):
             construct_id: Id within the parent.
             settings: The network.
             features: Features of `config.endpoints` whose services need an endpoint.
+            endpoint_zones: Zone ids in which endpoint services are offered; others are taken to be in all zones.
             protection: What survives the stack.
             key: Encrypts the flow logs; CloudWatch's own key when None.
 
@@ -148,7 +150,7 @@ class EnvironmentNetwork(Construct):
         check(settings)
 
         if settings.vpc is None:
-            self._create(settings, features, protection, key)
+            self._create(settings, features, endpoint_zones or {}, protection, key)
             existing = None
         else:
             self._adopt(settings.vpc)
@@ -188,7 +190,12 @@ class EnvironmentNetwork(Construct):
         return ec2.Connections(security_groups=[self.node_security_group])
 
     def _create(
-        self, settings: Network, features: AbstractSet[str], protection: Protection, key: kms.IKey | None
+        self,
+        settings: Network,
+        features: AbstractSet[str],
+        endpoint_zones: Mapping[str, Collection[str]],
+        protection: Protection,
+        key: kms.IKey | None,
     ) -> None:
         """A VPC of its own with subnets by zone and endpoints; flow logs unless they are turned off."""
         vpc = ZonedVpc(self, "Vpc", settings=settings, protection=protection)
@@ -201,7 +208,8 @@ class EnvironmentNetwork(Construct):
             vpc=vpc.interface,
             ranges=[settings.cidr, *settings.secondary_cidrs],
             features=features,
-            interfaces=list(self.control_plane_subnets.values()),
+            interfaces=self.control_plane_subnets,
+            offered=endpoint_zones,
             route_tables=vpc.route_tables("nodes", "control_plane"),
         ).security_group
         if settings.flow_logs_days:

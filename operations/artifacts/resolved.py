@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from ...config.loading.artifacts import read_artifacts
+from ...config.loading.lookups import lookup_key, read_lookups
 from ...config.settings.environment import Environment
 from ...planning.delivery.missing_artifacts import missing_artifacts
 from ...planning.helm.mirrors import mirror_of
@@ -27,15 +28,19 @@ def resolved_in(
         sandboxed: Whether it is for the sandbox, which installs stand-ins for charts and misses nothing.
 
     Raises:
-        InvalidFile: `artifacts.lock` is damaged.
+        InvalidFile: `artifacts.lock` or `podwright.context.json` is damaged.
     """
     if account:
         environment = environment.model_copy(update={"account": account})
+    # What AWS offers is not what the sandbox does.
+    key = lookup_key(environment.account, environment.region)
+    zones = {} if sandboxed else read_lookups(root).endpoint_zones.get(key, {})
     missing = [] if sandboxed else missing_artifacts(root, environment)
     return resolve(
         environment,
         charts=stand_ins(environment) if sandboxed or missing else chart_archives(root, environment),
         mirror=mirror_of(environment, read_artifacts(root)),
         node_archives=locked_files(root, [*environment_archives(environment), *environment_programs(environment)]),
+        endpoint_zones=zones,
         missing=missing,
     )

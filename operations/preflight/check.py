@@ -55,6 +55,8 @@ class Ask:
     """API groups that an EKS cluster serves, as DescribeCluster gives the cluster; raises Unseen."""
     quota_codes: Codes
     """Codes of quotas that earlier runs saw."""
+    endpoint_zones: dict[str, tuple[str, ...]]
+    """Zone ids in which endpoint services are offered; a check adds what this run sees."""
     seen_codes: Codes
     """Codes that this run sees; checks add to them."""
 

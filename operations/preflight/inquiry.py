@@ -10,6 +10,7 @@ from typing import Final
 from ...config.catalog.instance_types import environment_types
 from ...config.findings import Finding
 from ...config.loading.load import LoadedEnvironment
+from ...config.loading.lookups import keep_endpoint_zones, lookup_key
 from ..aws.account import Account, Patience
 from .check import Ask, Outcome, run_checks
 from .kubernetes_api import api_groups
@@ -48,10 +49,14 @@ def preflight(
         now=datetime.now(UTC),
         api_groups=partial(api_groups, account),
         quota_codes=codes,
+        endpoint_zones={},
         seen_codes={service: dict(names) for service, names in codes.items()},
     )
     outcomes = run_checks(ask, loaded.source, seconds, left_out)
     write_codes(project, ask.seen_codes)
+    # What the sandbox offers is nothing to build an account's network on.
+    if not account.endpoint:
+        keep_endpoint_zones(project, lookup_key(environment.account, environment.region), dict(ask.endpoint_zones))
     return outcomes
 
 

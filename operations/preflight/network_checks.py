@@ -181,6 +181,43 @@ def endpoints(ask: Ask) -> Answers:
     yield Note(f"{len(desired)} services")
 
 
+@check("PRE026")
+def offered_endpoints(ask: Ask) -> Answers:
+    """Zones in which the services of our own endpoints are offered; what is seen is kept for the synthesis."""
+    network, region = ask.environment.network, ask.environment.region
+    if network.vpc is not None:
+        return
+    prefix = f"com.amazonaws.{region}."
+    desired = [name for name in services(features(ask.environment)) if name != GATEWAY_SERVICE]
+    filters = [{"Name": "service-name", "Values": [f"{prefix}{name}" for name in desired]}]
+    rows = ask.aws.pages("ec2", "describe_vpc_endpoint_services", "ServiceDetails", Filters=filters)
+    observed = {
+        row["ServiceName"].removeprefix(prefix): tuple(sorted(row.get("AvailabilityZoneIds", ())))
+        for row in rows
+        if {"ServiceType": "Interface"} in row.get("ServiceType", ())
+    }
+    for name in desired:
+        if name not in observed:
+            yield Problem(
+                "network", f"{region} has no endpoint service {prefix}{name}", "leave out the part that calls it"
+            )
+            continue
+        zones = [zone for zone in network.zones if zone in observed[name]]
+        if not observed[name]:
+            yield Skip(f"EC2 does not say in which zones {name} is")
+            continue
+        ask.endpoint_zones[name] = observed[name]
+        if not zones:
+            yield Problem(
+                ("network", "zones"),
+                f"{prefix}{name} is offered in {listed(observed[name], 'and')}, and in no zone of the network",
+                f"add {observed[name][0]} to network.zones",
+            )
+        elif len(zones) < len(network.zones):
+            yield Note(f"{name} in {listed(zones, 'and')} alone")
+    yield Note(f"{len(observed)} services")
+
+
 @check("PRE025")
 def dns(ask: Ask) -> Answers:
     """DNS of an existing VPC, which EKS and private endpoints need."""

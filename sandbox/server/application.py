@@ -13,6 +13,7 @@ from urllib.parse import parse_qs
 
 import moto.ce.urls
 import moto.cloudformation.urls
+import moto.ec2.urls
 import moto.eks.urls
 import moto.fsx.urls
 import moto.iam.urls
@@ -45,6 +46,7 @@ from ..sagemaker import capacity, image_releases
 from ..sagemaker import faults as hyperpod_faults
 from ..sagemaker.hyperpod_api import HyperPodResponse
 from ..services import functions, quotas
+from ..services.endpoint_services import EndpointServices
 from ..services.fsx import FsxResponse
 from ..services.log_groups import KeyedLogs
 from ..services.permissions import SimulatingIam
@@ -194,6 +196,7 @@ class Sandbox:
         # moto applies a bucket policy without its conditions, so "deny without TLS" would deny everything.
         FakeBucket.get_permission = lambda self, action, resource: PermissionResult.NEUTRAL
         moto.cloudformation.urls.url_paths = {"{0}/$": CloudFormationResponse.dispatch}
+        moto.ec2.urls.url_paths = {"{0}/": EndpointServices.dispatch}
         moto.eks.urls.url_paths = {"{0}/(?P<path>.*)$": EksResponse.dispatch}
         moto.fsx.urls.url_paths = {"{0}/$": FsxResponse.dispatch}
         moto.ce.urls.url_paths = {"{0}/$": CostTagsResponse.dispatch}

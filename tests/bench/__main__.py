@@ -31,6 +31,7 @@ import status_cost
 import synthesis_times
 from clusters import admission, control_planes
 from mutants import run as mutants_run
+from playing import played_pages
 from timing import ROOT
 
 PAGE = ROOT / "docs" / "measurements.md"
@@ -55,9 +56,10 @@ PARTS = {
     "mutants": mutants_run.report,
     "admission": admission.report,
     "control-plane": control_planes.report,
+    "pages": played_pages.report,
 }
 # These take hours, or need the control plane, so only who asks for them gets them.
-ON_REQUEST = ("mutants", "admission", "control-plane")
+ON_REQUEST = ("mutants", "admission", "control-plane", "pages")
 
 
 def main() -> int:
@@ -72,6 +74,10 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="how many mutants at a time (default: 1)")
     parser.add_argument("--again", action="store_true", help="meet mutants anew that no test has killed")
     parser.add_argument("--json", type=Path, help="write every mutant and what became of it to this file")
+    parser.add_argument("--page", action="append", help="run the commands of this page; may be repeated (default: all)")
+    parser.add_argument(
+        "--kubernetes", choices=("real", "store"), help="what clusters have (default: real if installed)"
+    )
     args = parser.parse_args()
     missed = False
     with tempfile.TemporaryDirectory(prefix="podwright-bench-") as folder:

@@ -54,4 +54,4 @@ def _matrix(evaluation: Evaluation) -> str:
         counts = (evaluation.cells[row, column] for column in ANSWERS)
         cells = "".join(f"{count or '·':>4}" for count in counts)
         lines.append(f"{number if row != NOTHING else '':>2}  {row:<{width}}{cells}")
-    return "```\n" + "\n".join(lines) + "\n```"
+    return "```text\n" + "\n".join(lines) + "\n```"

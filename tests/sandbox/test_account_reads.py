@@ -147,3 +147,25 @@ def test_cloudformation_tells_which_types_a_region_has(aws: Aws) -> None:
     assert cloudformation.describe_type(Type="RESOURCE", TypeName="AWS::SageMaker::Cluster")["Visibility"] == "PUBLIC"
     with pytest.raises(ClientError, match="TypeNotFoundException"):
         cloudformation.describe_type(Type="RESOURCE", TypeName="AWS::Nothing::Here")
+
+
+def test_ec2_tells_in_which_zones_an_endpoint_service_is(aws: Aws) -> None:
+    desired = [f"com.amazonaws.us-west-2.{name}" for name in ("ecr.api", "nothing", "s3")]
+    answer = aws("ec2").describe_vpc_endpoint_services(Filters=[{"Name": "service-name", "Values": desired}])
+    assert answer["ServiceNames"] == [desired[0], desired[2]]
+    interface, gateway = answer["ServiceDetails"]
+    kinds = [each["ServiceType"][0]["ServiceType"] for each in (interface, gateway)]
+    assert kinds == ["Interface", "Gateway"]
+    assert {"usw2-az1", "usw2-az2"} <= set(interface["AvailabilityZoneIds"])
+
+
+def test_eks_tells_what_configuration_an_add_on_takes(aws: Aws) -> None:
+    eks, known = aws("eks"), {"addonName": "vpc-cni", "addonVersion": "v1.21.1-eksbuild.7"}
+    assert json.loads(eks.describe_addon_configuration(**known)["configurationSchema"])["type"] == "object"
+    with pytest.raises(ClientError, match="ResourceNotFoundException"):
+        eks.describe_addon_configuration(**known | {"addonVersion": "v0.0.1-eksbuild.1"})
+
+
+def test_identity_center_has_an_instance(aws: Aws) -> None:
+    (instance,) = aws("sso-admin").list_instances()["Instances"]
+    assert instance["InstanceArn"].startswith("arn:aws:sso:::instance/")

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -120,10 +121,14 @@ def standing_still(plane: Path, name: str) -> Iterator[None]:
 
 @dataclass
 class Terminal:
-    """Where a user types: a folder with a project, and the variables that were exported."""
+    """Where a user types: a folder with a project, and a shell."""
 
     folder: Path
     exported: dict[str, str] = field(default_factory=dict)
+    """Variables that are set when the first command begins."""
+    where: Path | None = field(default=None, init=False)
+    variables: dict[str, str] = field(default_factory=dict, init=False)
+    """Where the last command ended, and the variables then; none before the first."""
 
     @property
     def plane(self) -> Path:
@@ -148,24 +153,34 @@ class Terminal:
                 self._wait(step.commands[-1], table, seconds)
 
     def type(self, command: str) -> str:
-        """Carry out one line. Returns its output."""
-        if command.startswith("export "):
-            name, _, value = command.removeprefix("export ").partition("=")
-            self.exported[name] = value
-            return ""
-        programs = [str(Path(sys.executable).parent), str(tool("kubectl").parent), os.environ["PATH"]]
-        result = subprocess.run(
-            ["bash", "-c", command],
-            cwd=self.folder,
-            env=os.environ | {"CDK_HOME": str(self.folder), "PATH": os.pathsep.join(programs)} | self.exported,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_COMMAND_SECONDS,
-        )
+        """Carry out one line. Returns its output. Raises Different where it fails."""
+        result = self.run(command)
         if result.returncode:
             raise Different(f"$ {command}\n{result.stdout}{result.stderr}")
         return result.stdout
+
+    def run(self, command: str, seconds: float = _COMMAND_SECONDS) -> subprocess.CompletedProcess[str]:
+        """Carry out one line in a shell that continues the last one: in its folder, with what it exported.
+
+        Raises:
+            subprocess.TimeoutExpired: it took longer than so many seconds.
+        """
+        programs = [str(Path(sys.executable).parent), str(tool("kubectl").parent), os.environ["PATH"]]
+        first = os.environ | {"CDK_HOME": str(self.folder), "PATH": os.pathsep.join(programs)} | self.exported
+        with tempfile.NamedTemporaryFile() as state:
+            result = subprocess.run(
+                ["bash", "-c", f"{command}\nstatus=$?\n{{ pwd; env -0; }} >{state.name}\nexit $status"],
+                cwd=self.where or self.folder,
+                env=self.variables or first,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=seconds,
+            )
+            where, _, variables = state.read().decode().partition("\n")
+        self.where = Path(where)
+        self.variables = dict(item.split("=", 1) for item in variables.split("\0") if item)
+        return result
 
     def delete_jobs(self) -> None:
         """Delete what was submitted, of every kind."""

@@ -174,3 +174,23 @@ def test_nothing_of_a_machine_is_in_the_pages() -> None:
     private = re.compile(paths + r"|\b(?!(?:111122223333|123456789012|012345678901|012345670123)\b)\d{12}\b")
     actual = {shown(page): private.findall(page.read_text(encoding="utf-8")) for page in PAGES}
     assert {page: texts for page, texts in actual.items() if texts} == {}
+
+
+def paragraphs(page: Path, words: str) -> list[str]:
+    """The paragraphs of a page that say a text."""
+    return [text for text in prose(page).splitlines() if re.search(words, text)]
+
+
+@each_page()
+def test_no_page_offers_an_ultraserver_that_hyperpod_does_not_take(page: Path) -> None:
+    """SageMaker's API has no instance type trn2u.48xlarge (config/catalog/data/ultraservers.csv says so)."""
+    named = paragraphs(page, "(Trn2|Trainium2) UltraServer")
+    refused = re.compile(r"HyperPod does not take|HyperPod takes no|not\*?\*? taken by HyperPod")
+    assert [text for text in named if not refused.search(text)] == []
+
+
+@each_page()
+def test_a_training_job_comes_into_a_queue_by_batch(page: Path) -> None:
+    """SageMaker's CreateTrainingJob takes no queue: it is the payload of Batch's SubmitServiceJob."""
+    named = paragraphs(page, "CreateTrainingJob.*queue|queue.*CreateTrainingJob")
+    assert [text for text in named if "SubmitServiceJob" not in text] == []

@@ -289,3 +289,27 @@ def test_the_vpc_shows_the_nodes_subnets_to_other_constructs(stack: cdk.Stack) -
     assert len(made.vpc.private_subnets) == len(ZONES)
     assert made.vpc.public_subnets == []
     assert Annotations.from_stack(stack).find_warning("*", Match.any_value()) == []
+
+
+def test_an_endpoint_has_interfaces_only_where_its_service_is_offered() -> None:
+    app = cdk.App(context=FEATURE_FLAGS)
+    stack = cdk.Stack(app, "Test", env=cdk.Environment(account="111122223333", region="us-west-2"))
+    made = EnvironmentNetwork(
+        stack,
+        "Network",
+        settings=Network(zones=ZONES),
+        features=FEATURES,
+        endpoint_zones={"fsx": ("usw2-az1", "usw2-az3"), "logs": ("usw2-az4",)},
+        protection="destroy",
+    )
+    zones = {stack.resolve(subnet.subnet_id)["Ref"]: zone for zone, subnet in made.control_plane_subnets.items()}
+    actual: dict[str, tuple[str, ...]] = {}
+    for resource in resources(stack, "AWS::EC2::VPCEndpoint").values():
+        properties = resource["Properties"]
+        service = properties["ServiceName"].removeprefix("com.amazonaws.us-west-2.")
+        actual[service] = tuple(zones[each["Ref"]] for each in properties.get("SubnetIds", ()))
+    assert actual.pop("s3") == ()
+    assert actual.pop("fsx") == ("usw2-az3",)
+    # Nobody asked for the others, and what is offered in no zone of ours is for preflight to say.
+    assert "logs" in actual
+    assert set(actual.values()) == {ZONES}

@@ -156,6 +156,7 @@ def examine(
     lock: str = "",
     codes: Codes | None = None,
     observed: Codes | None = None,
+    zones: dict[str, tuple[str, ...]] | None = None,
     seconds: float = 60,
 ) -> list[Outcome]:
     """What the checks (or `only` some) say of an environment in a world; `groups` are the APIs of its Kubernetes.
@@ -175,6 +176,7 @@ def examine(
             now=NOW,
             api_groups=lambda cluster: list(groups),
             quota_codes=codes or {},
+            endpoint_zones={} if zones is None else zones,
             seen_codes={} if observed is None else observed,
         )
         return run_checks(ask, example.source, seconds, set(CHECKS) - set(only or CHECKS))

@@ -195,6 +195,25 @@ def endpoint(service: str, **changed: Any) -> dict[str, Any]:
     } | changed
 
 
+def endpoint_services(*absent: str, **zones: tuple[str, ...]) -> Callable[..., dict[str, Any]]:
+    """The endpoint services that are asked for, but for some, each in all zones or in those that are given."""
+    everywhere = ("usw2-az1", "usw2-az2", "usw2-az3")
+
+    def answer(**request: Any) -> dict[str, Any]:
+        names = [name for name in request["Filters"][0]["Values"] if name.rpartition(".")[2] not in absent]
+        details = [
+            {
+                "ServiceName": name,
+                "ServiceType": [{"ServiceType": "Interface"}],
+                "AvailabilityZoneIds": list(zones.get(name.rpartition(".")[2], everywhere)),
+            }
+            for name in names
+        ]
+        return {"ServiceNames": names, "ServiceDetails": details}
+
+    return answer
+
+
 SERVICES = services(("nodes", "kubectl", "nodes_ready", "runner", "lustre", "observability"))
 SUBNETS = [subnet(1, "usw2-az2"), subnet(2, "usw2-az3"), subnet(3, "usw2-az2", CidrBlock="10.16.240.0/24")]
 NAT = [{"DestinationCidrBlock": "0.0.0.0/0", "NatGatewayId": "nat-11111111", "State": "active"}]
@@ -237,6 +256,7 @@ def answers() -> dict[tuple[str, str], Any]:
         ("ec2", "describe_vpc_attribute"): lambda **request: {
             f"{request['Attribute'][0].upper()}{request['Attribute'][1:]}": {"Value": True}
         },
+        ("ec2", "describe_vpc_endpoint_services"): endpoint_services(),
         ("ec2", "describe_vpcs"): {"Vpcs": [{"VpcId": "vpc-11111111"}]},
         ("ec2", "describe_addresses"): {"Addresses": []},
         ("ec2", "describe_images"): {

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from preflight_answers import SERVICES, SUBNETS, endpoint, filtered, security_group, subnet
+from preflight_answers import SERVICES, SUBNETS, endpoint, endpoint_services, filtered, security_group, subnet
 from preflight_case import Case
 
 
@@ -152,5 +152,16 @@ CASES = [
         "enableDnsHostnames of vpc-11111111 is off",
         "--enable-dns-hostnames",
         {("ec2", "describe_vpc_attribute"): attribute_off("enableDnsHostnames")},
+    ),
+    *(
+        Case("PRE026", "new", says, fix, {("ec2", "describe_vpc_endpoint_services"): answer})
+        for says, fix, answer in (
+            ("us-west-2 has no endpoint service com.amazonaws.us-west-2.sts", "leave out", endpoint_services("sts")),
+            (
+                "com.amazonaws.us-west-2.sts is offered in usw2-az4, and in no zone of the network",
+                "add usw2-az4",
+                endpoint_services(sts=("usw2-az4",)),
+            ),
+        )
     ),
 ]
