@@ -6,6 +6,7 @@ also held against one another: names, ranges, plans, and the links of MultiKueue
 
 import argparse
 import sys
+from pathlib import Path
 from typing import Any
 
 from ...config.errors import CommandError, InvalidFile
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         except InvalidFile as error:
             results.append((name, 2, error.findings, None))
     compared = _compared(loaded) if not args.environments and len(loaded) == len(names) > 1 else {}
-    results += [(name, *_check(item, compared.get(name, []))) for name, item in loaded.items()]
+    results += [(name, *_check(args.project, item, compared.get(name, []))) for name, item in loaded.items()]
     results.sort(key=lambda result: names.index(result[0]))
     if args.json:
         write_json({"environments": [_report(*result) for result in results]})
@@ -66,12 +67,16 @@ def _compared(loaded: dict[str, LoadedEnvironment]) -> dict[str, list[Finding]]:
     return project_findings(loaded)
 
 
-def _check(loaded: LoadedEnvironment, compared: list[Finding]) -> tuple[int, list[Finding], dict[str, Any] | None]:
+def _check(
+    root: Path, loaded: LoadedEnvironment, compared: list[Finding]
+) -> tuple[int, list[Finding], dict[str, Any] | None]:
     """Exit code, findings and, where nothing is wrong, what the environment costs."""
+    from ...planning.helm.chart_types import chart_type_findings
     from ...planning.rules import findings
     from ..environments.costs import brief
 
-    results = [*findings(loaded.environment, loaded.source), *compared]
+    fetched = chart_type_findings(root, loaded.environment, loaded.source)
+    results = [*findings(loaded.environment, loaded.source), *fetched, *compared]
     return (1, results, None) if errors(results) else (0, results, brief(loaded.environment))
 
 

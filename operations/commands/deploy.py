@@ -17,6 +17,7 @@ from ...config.findings import errors
 from ...config.loading.load import LoadedEnvironment
 from ...config.settings.environment import Environment
 from ...planning.delivery.missing_artifacts import missing_artifacts
+from ...planning.helm.chart_types import chart_type_findings
 from ...planning.rules import findings
 from ..arguments import add_environment, load
 from ..aws.account import is_sandboxed
@@ -68,6 +69,7 @@ def deploy(args: argparse.Namespace, counts: Mapping[str, int] | None = None, *,
     checked = findings(environment, loaded.source)
     if not is_sandboxed(environment, args.sandbox):
         checked += missing_artifacts(args.project, environment)
+        checked += chart_type_findings(args.project, environment, loaded.source)
     write_findings(checked, sys.stderr)
     if errors(checked):
         return 1

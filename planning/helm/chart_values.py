@@ -62,6 +62,9 @@ def dependencies_values(
         "deep-health-check": {"enabled": True},
         "job-auto-restart": {"enabled": True},
         "hyperpod-patching": {"enabled": True},
+        # Its role reads secrets and opens shells in namespace kubeflow. The chart's values say `enable`, its template
+        # reads `enabled`, which is on where it is absent; sources disagree on the default, so both are said.
+        "namespaced-role-and-bindings": {"enable": False, "enabled": False},
         "trainingOperators": {"enabled": platform.pytorch_jobs},
         "mpi-operator": {"enabled": platform.mpi_jobs},
         "neuron-device-plugin": {"devicePlugin": {"enabled": False}},

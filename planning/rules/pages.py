@@ -45,6 +45,7 @@ BEFORE_RULES: Final = {
     "CHT004": "A chart that differs from its digest",
     "CHT005": "A damaged artifacts.lock",
     "CHT006": "An image that a closed network cannot pull",
+    "CHT007": "An instance type that the chart's health agent does not run on",
     "ART001": "An archive of node software without a digest in artifacts.lock",
     "ART002": "An archive of node software that was not fetched",
     "ART003": "An archive of node software that differs from its digest",
@@ -84,7 +85,7 @@ def level(id: str) -> Level:
         return preflight_checks()[id].level
     if id in reasons():
         return reasons()[id].level
-    return Level.WARNING if id == NOT_FOUND else Level.ERROR
+    return Level.WARNING if id in (NOT_FOUND, "CHT007") else Level.ERROR
 
 
 def acceptable(id: str) -> bool:
