@@ -6,9 +6,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import parse_qs
 
 import moto.ce.urls
@@ -26,7 +25,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.s3.models import FakeBucket
 from werkzeug.wrappers import Response
 
-from ...config.catalog.sandbox_account import RECORDED_TYPES, SANDBOX_ACCOUNT
+from ...config.catalog.sandbox_account import RECORDED_TYPES
 from ..cloudformation import responses
 from ..cloudformation.api import CloudFormationResponse
 from ..cloudformation.providers.custom import CustomResource
@@ -41,10 +40,8 @@ from ..kubernetes.certificates import Authority
 from ..protocol import accounts
 from ..protocol.failures import backend_app, readable
 from ..protocol.rest_service import RestService, scope_of
-from ..sagemaker import capacity, image_releases
-from ..sagemaker import faults as hyperpod_faults
 from ..sagemaker.hyperpod_api import HyperPodResponse
-from ..services import functions, quotas
+from ..services import functions
 from ..services.fsx import FsxResponse
 from ..services.log_groups import KeyedLogs
 from ..services.permissions import SimulatingIam
@@ -56,11 +53,9 @@ from ..telemetry.grafana import Grafana
 from ..telemetry.grafana_http import GrafanaHttp
 from ..telemetry.prometheus_workspaces import PrometheusWorkspaces
 from ..telemetry.workspace_queries import WorkspaceQueries
-from ..training_plans import controls as training_plan_knobs
-from . import adopted
 from .account_services import ByAccount, OfCaller, SandboxAccount, SandboxAccounts, ServerSettings
-from .adopted import AdoptedResources
 from .cost_tags import CostTagsResponse
+from .knobs import Knobs, is_own
 from .kubernetes_api import KubernetesApi
 from .persistence import Snapshots
 
@@ -72,15 +67,6 @@ _SAVE_SECONDS = 2.0
 _TICK_SECONDS = 0.2
 _FOLLOW_SECONDS = 1.0
 _PATIENCE_SECONDS = 15.0
-# Operations of the sandbox's own; `?account=` says whose, without it the first account's.
-_CONTROLS: Final[dict[str, Callable[[SandboxAccount], Application]]] = {
-    adopted.PATH: lambda account: AdoptedResources(account.eks, account.fsx).serve,
-    capacity.PATH: lambda account: partial(capacity.serve, account.hyperpod),
-    hyperpod_faults.PATH: lambda account: partial(hyperpod_faults.serve, account.hyperpod),
-    image_releases.PATH: lambda account: partial(image_releases.serve, account.hyperpod),
-    quotas.PATH: lambda account: account.hyperpod.quotas.serve,
-    training_plan_knobs.PATH: lambda account: partial(training_plan_knobs.serve, account.hyperpod.plans),
-}
 
 
 class Sandbox:
@@ -211,6 +197,7 @@ class Sandbox:
         )
         webhooks = AccessWebhooks(lambda account: clusters.of(account).eks, self.webhook_bearer)
         grafana = GrafanaHttp(clusters.grafana_workspace)
+        knobs = Knobs(clusters, self._changed.set)
 
         def aws(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
             """Route a request to the service that answers it; everything unknown goes to moto."""
@@ -227,15 +214,10 @@ class Sandbox:
                     metric_feed.page(simulated.hyperpod, workspace) for simulated in clusters.with_workspace(workspace)
                 )
                 return Response(text, content_type=metric_feed.CONTENT_TYPE)(environ, start_response)
-            if path in _CONTROLS:
-                self._changed.set()
-                account = parse_qs(environ["QUERY_STRING"]).get("account", [SANDBOX_ACCOUNT])[0]
-                if path == hyperpod_faults.PATH and not clusters.known(account):
-                    refusal = Response(f"nothing is in the account {account}\n", 404)
-                    return refusal(environ, start_response)
-                return _CONTROLS[path](clusters.of(account))(environ, start_response)
             if workspace_queries.PATH.fullmatch(path):
                 return self.queries(environ, start_response)
+            if is_own(environ):
+                return knobs(environ, start_response)
             reading = _only_reads(environ)
             try:
                 return own.get(scope_of(environ)[1], services)(environ, start_response)
