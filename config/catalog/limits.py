@@ -50,6 +50,8 @@ class ClusterLimits(NamedTuple):
     """MB/s per TiB."""
     replacement_seconds: Range
     """From the decision to replace a node until the new one has joined."""
+    deep_health_check_seconds: int
+    """About what deep health checks of a new node take on top, also after a replacement."""
 
 
 class TrainingPlanLimits(NamedTuple):

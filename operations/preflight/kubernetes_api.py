@@ -2,11 +2,11 @@
 
 import base64
 import json
-import ssl
 import urllib.error
 import urllib.request
 from typing import Any, Final
 
+from ...planning.kubernetes.api_tls import api_tls
 from ...planning.kubernetes.eks_token import eks_token
 from ..aws.account import Account
 from ..aws.unseen import Unseen
@@ -25,8 +25,7 @@ def api_groups(account: Account, cluster: dict[str, Any]) -> list[str]:
     token = eks_token(account.session(), cluster["name"])
     request = urllib.request.Request(f"{cluster['endpoint']}/apis", headers={"Authorization": f"Bearer {token}"})
     try:
-        context = ssl.create_default_context(cadata=certificate)
-        with urllib.request.urlopen(request, timeout=_SECONDS, context=context) as answer:
+        with urllib.request.urlopen(request, timeout=_SECONDS, context=api_tls(certificate)) as answer:
             return [group["name"] for group in json.load(answer)["groups"]]
     except urllib.error.HTTPError as error:
         raise Unseen(api, f"it does not let you in ({error.code})") from None

@@ -55,6 +55,7 @@ def network_blockers(account: Account, stack: str, vpc: str, *, ours: Iterable[s
         for group in _guardduty_groups(account, vpc)
     ]
     blockers += _load_balancers(account, stack, vpc)
+    blockers += _peerings(account, stack, vpc)
     blockers += _file_systems(account, stack, vpc, known)
     return blockers + _interfaces(account, stack, vpc, known)
 
@@ -81,6 +82,9 @@ def remove(account: Account, blockers: Iterable[Blocker], say: Callable[[str, st
         if item.kind == "interface":
             change(account, "ec2", "delete_network_interface", NetworkInterfaceId=item.name)
             say("interface", f"deleted {item.name}: {item.why}")
+        elif item.kind == "peering":
+            change(account, "ec2", "delete_vpc_peering_connection", VpcPeeringConnectionId=item.name)
+            say("peering", f"deleted {item.name}: {item.why}")
     # Last: a group can go when no interface has it.
     for item in mine:
         if item.kind == "guardduty group":
@@ -142,6 +146,26 @@ def _load_balancers(account: Account, stack: str, vpc: str) -> list[Blocker]:
                 option = f"--load-balancer-{key.removeprefix('LoadBalancer').lower()} {id} --region {account.region}"
                 how = f"aws {service} delete-load-balancer {option}"
                 result.append(_balancer(stack, id, item["LoadBalancerName"], tags, how))
+    return result
+
+
+def _peerings(account: Account, stack: str, vpc: str) -> list[Blocker]:
+    """Peering connections of the VPC; those that `podwright workers` made go without being asked for."""
+    result = list[Blocker]()
+    for item in pages(account, "ec2", "describe_vpc_peering_connections", "VpcPeeringConnections"):
+        ends = {item["RequesterVpcInfo"]["VpcId"], item["AccepterVpcInfo"]["VpcId"]}
+        if vpc not in ends or item["Status"]["Code"] not in ("active", "pending-acceptance", "provisioning"):
+            continue
+        id, why = item["VpcPeeringConnectionId"], f"peering of {vpc} with {' '.join(ends - {vpc})}"
+        if any(tag["Key"] == "Name" and tag["Value"].startswith("podwright-") for tag in item.get("Tags", ())):
+            how = (
+                "deleted before the network; `podwright workers MANAGER --disconnect` before takes away routes as well"
+            )
+            result.append(Blocker(stack, "peering", id, f"{why}, made by `podwright workers`", "podwright", how))
+        else:
+            option = f"--vpc-peering-connection-id {id} --region {account.region}"
+            how = f"`aws ec2 delete-vpc-peering-connection {option}`"
+            result.append(Blocker(stack, "peering", id, f"{why}, of no stack that goes", "you", how))
     return result
 
 

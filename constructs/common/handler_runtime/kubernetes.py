@@ -2,7 +2,6 @@
 
 import base64
 import json
-import ssl
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from typing import Any, Final
 
 import boto3
 
+from ....planning.kubernetes.api_tls import api_tls
 from ....planning.kubernetes.eks_token import eks_token
 
 _PAGE: Final = 500
@@ -40,7 +40,7 @@ class KubernetesApi:
         self._cluster = cluster
         self._endpoint = described["endpoint"]
         # The authority of this cluster alone: EKS signs each API with one of its own.
-        self._tls = ssl.create_default_context(cadata=authority)
+        self._tls = api_tls(authority)
 
     def nodes(self, label: str, value: str) -> Iterator[Node]:
         """The nodes with that label. Raises OSError when the API cannot be reached or refuses."""

@@ -12,7 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct, IDependable
 
-from ....planning.kubernetes import eks_token
+from ....planning.kubernetes import api_tls, eks_token
 from ...common.custom_resource import HandlerFunction
 
 _LONGEST_MINUTES: Final = 60
@@ -76,7 +76,7 @@ def wait(
         vpc=api_access.vpc,
         subnets=list(api_access.subnets),
         security_groups=[api_access.security_group],
-        planning_files=(eks_token.SHIPPED,),
+        planning_files=(api_tls.SHIPPED, eks_token.SHIPPED),
         runtime_files=("response.py", "kubernetes.py"),
     )
     function.role.add_to_principal_policy(

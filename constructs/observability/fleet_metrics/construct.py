@@ -14,7 +14,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from ....config.catalog.kubernetes_groups import NODE_READERS
-from ....planning.kubernetes import eks_token
+from ....planning.kubernetes import api_tls, eks_token
 from ...common.custom_resource import HandlerFunction
 from ...common.permission import allow
 from ...hyperpod.nodes_ready.waiter import KubernetesApiAccess
@@ -96,7 +96,7 @@ class FleetMetrics(Construct):
             vpc=api_access.vpc if api_access else None,
             subnets=list(api_access.subnets) if api_access else (),
             security_groups=[api_access.security_group] if api_access else (),
-            planning_files=(eks_token.SHIPPED,),
+            planning_files=(api_tls.SHIPPED, eks_token.SHIPPED),
             runtime_files=("kubernetes.py",),
         )
         allow(function.role, ["sagemaker:DescribeCluster", "sagemaker:ListClusterNodes"], [fleet.arn])

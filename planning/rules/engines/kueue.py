@@ -11,6 +11,7 @@ from ....config.catalog.topologies import HOSTNAME, topology
 from ....config.findings import listed
 from ....config.settings.environment import Environment
 from ....config.settings.governance.kueue import FlavorChoice, Kueue, MultiKueue
+from ....config.settings.governance.teams import WaitForPods
 from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
 from ..quota.quotas import policy
 
@@ -142,13 +143,17 @@ def a_way_around(environment: Environment) -> Problems:
         )
 
 
-@rule("GOV058", WARNING, on=Environment, source="kueue-config hyperpod-field-notes")
+@rule("GOV058", WARNING, on=Environment, source="kueue-config hyperpod-field-notes hyperpod-resilience")
 def evicted_while_a_node_is_replaced(environment: Environment) -> Problems:
     """A gang that loses its quota before HyperPod has replaced a node."""
-    wait = environment.governance.wait_for_pods
-    if wait is None or not _on(environment, "kueue"):
+    if not _on(environment, "kueue"):
         return
-    longest = limits().cluster.replacement_seconds[1]
+    # Kueue's configuration has this block whether or not the file has one.
+    wait = environment.governance.wait_for_pods or WaitForPods()
+    checked = sorted(name for name, group in environment.instance_groups.items() if group.deep_health_checks)
+    known = limits().cluster
+    longest = known.replacement_seconds[1] + (known.deep_health_check_seconds if checked else 0)
+    checks = f" and check it with the deep health checks of {listed(checked, 'and')}" if checked else ""
     field, seconds = ("recovery_timeout_seconds", wait.recovery_timeout_seconds)
     if seconds is None:
         field, seconds = ("timeout_seconds", wait.timeout_seconds)
@@ -156,7 +161,7 @@ def evicted_while_a_node_is_replaced(environment: Environment) -> Problems:
         yield Problem(
             ("governance", "wait_for_pods", field),
             f"a job that lost a pod gives its quota back after {seconds} s, and HyperPod takes up to {longest} s to "
-            "replace a node: each failed node sends the job back to its queue",
+            f"replace a node{checks}: each failed node sends the job back to its queue",
             f"set recovery_timeout_seconds to more than {longest} s and the pull of an image, or to 0; accept this if "
             "other work should go first meanwhile",
         )

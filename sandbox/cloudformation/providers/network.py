@@ -63,15 +63,24 @@ class Subnet(Api):
 
 
 class Vpc(Api):
-    """AWS::EC2::VPC; moto minds its subnets and route tables, EC2 also its endpoints and security groups."""
+    """AWS::EC2::VPC; moto minds its subnets and route tables, EC2 also endpoints, groups and peerings."""
 
     def delete(self, request: Request) -> None:
         """Delete the VPC, unless something that no template of it names is still there."""
         ec2, of_vpc = request.client("ec2"), [{"Name": "vpc-id", "Values": [request.physical_id]}]
         endpoints = ec2.describe_vpc_endpoints(Filters=of_vpc)["VpcEndpoints"]
         groups = ec2.describe_security_groups(Filters=of_vpc)["SecurityGroups"]
-        if any(item["State"].lower() != "deleted" for item in endpoints) or any(
-            group["GroupName"] != "default" for group in groups
+        peerings = [
+            peering
+            for end in ("requester", "accepter")
+            for peering in ec2.describe_vpc_peering_connections(
+                Filters=[{"Name": f"{end}-vpc-info.vpc-id", "Values": [request.physical_id]}]
+            )["VpcPeeringConnections"]
+        ]
+        if (
+            any(item["State"].lower() != "deleted" for item in endpoints)
+            or any(group["GroupName"] != "default" for group in groups)
+            or any(item["Status"]["Code"] != "deleted" for item in peerings)
         ):
             # Source of the words: EC2's DependencyViolation error.
             raise HandlerError.saying(f"The vpc '{request.physical_id}' has dependencies and cannot be deleted.")

@@ -303,6 +303,23 @@ def test_a_rehearsal_ends_with_nothing_left(simulated: SandboxEnvironment, aws: 
     assert aws("ec2").describe_vpcs(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["Vpcs"] == []
 
 
+def test_a_peering_with_a_worker_goes_with_the_network(
+    simulated: SandboxEnvironment, aws: Callable[[str], Any]
+) -> None:
+    ec2 = aws("ec2")
+    vpc, _ = simulated.network()
+    other = ec2.create_vpc(CidrBlock="10.8.0.0/16")["Vpc"]["VpcId"]
+    tags = [{"Key": "Name", "Value": f"podwright-{simulated.name}-worker"}]
+    ec2.create_vpc_peering_connection(
+        VpcId=vpc, PeerVpcId=other, TagSpecifications=[{"ResourceType": "vpc-peering-connection", "Tags": tags}]
+    )
+    stuck = StackUnderTest(aws("cloudformation"), f"{simulated.name}-network")
+    assert stuck.delete() == "DELETE_FAILED"
+    assert f"The vpc '{vpc}' has dependencies and cannot be deleted." in stuck.reasons("Vpc")
+    simulated.destroy("--yes")
+    assert simulated.names() == set()
+
+
 def test_a_retained_network_goes_piece_by_piece_when_it_is_named(
     simulated: SandboxEnvironment, aws: Callable[[str], Any]
 ) -> None:

@@ -21,6 +21,7 @@ EMPTY = {
     "DescribeFileSystems": {"FileSystems": []},
     "DescribeNatGateways": {"NatGateways": []},
     "DescribeNetworkInterfaces": {"NetworkInterfaces": []},
+    "DescribeVpcPeeringConnections": {"VpcPeeringConnections": []},
 }
 Answer = dict[str, Any] | Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -118,6 +119,26 @@ def test_a_file_system_of_no_stack_that_goes_is_for_its_owner_to_delete(aws: Aws
     (blockers,) = network_blockers(account, "prod-network", "vpc-1", ours=["fs-ours"])
     assert (blockers.name, blockers.by) == ("fs-claim", "you")
     assert "its data goes with it" in blockers.how
+
+
+def test_a_peering_goes_by_itself_only_if_podwright_made_it(aws: Aws, account: Account) -> None:
+    def peering(id: str, other: str = "vpc-2", status: str = "active", name: str = "mine") -> dict[str, Any]:
+        ends = {"RequesterVpcInfo": {"VpcId": "vpc-1" if other else "vpc-3"}, "AccepterVpcInfo": {"VpcId": other}}
+        tags = [{"Key": "Name", "Value": name}]
+        return {"VpcPeeringConnectionId": id, "Status": {"Code": status}, "Tags": tags, **ends}
+
+    rows = [
+        peering("pcx-1"),
+        peering("pcx-2", name="podwright-prod-worker"),
+        peering("pcx-3", status="deleted"),
+        peering("pcx-4", other=""),
+    ]
+    aws.answers["DescribeVpcPeeringConnections"] = {"VpcPeeringConnections": rows}
+    blockers = network_blockers(account, "prod-network", "vpc-1")
+    assert [(item.name, item.by) for item in blockers] == [("pcx-1", "you"), ("pcx-2", "podwright")]
+    assert "--vpc-peering-connection-id pcx-1" in blockers[0].how
+    remove(account, blockers, nothing)
+    assert aws.changes == [("DeleteVpcPeeringConnection", "pcx-2")]
 
 
 BLOCKERS = [

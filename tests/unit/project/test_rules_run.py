@@ -189,3 +189,20 @@ def test_mount_points_beside_what_the_node_needs(mount: str) -> None:
     assert {item.id for item in check(Storage(lustre=Lustre(zone="usw2-az2", capacity_gib=1200, mount=mount)))} == {
         "STO014"
     }
+
+
+@pytest.mark.parametrize(
+    ("checks", "wait", "expected"),
+    [
+        ("", "", ""),
+        ("[stress]", "", "up to 9000 s to replace a node and check it with the deep health checks of h200"),
+        ("[stress]", "wait_for_pods: {recovery_timeout_seconds: 9001}", ""),
+    ],
+)
+def test_a_gang_waits_for_deep_health_checks_of_a_new_node(checks: str, wait: str, expected: str) -> None:
+    group = f"instance_groups: {{h200: {{deep_health_checks: {checks or '[]'}}}}}\n"
+    piece = f"{group}governance:\n  engine: kueue\n  {wait}\n  teams: {{research: {{quota: {{h200: 2}}}}}}\n"
+    example = loaded(piece)
+    messages = [item.message for item in findings(example.environment, example.source) if item.id == "GOV058"]
+    assert bool(messages) == bool(expected)
+    assert all(expected in each for each in messages)
