@@ -103,7 +103,7 @@ class SandboxAccount:
         self.cost_tags = CostTags(self.cloudformation)
 
     def holds_something(self) -> bool:
-        """Whether anything was made here that knobs could be about: a stack, a cluster, a file system."""
+        """Whether anything was made here that controls could be about: a stack, a cluster, a file system."""
         stacks = any(region.stacks for region in list(self.cloudformation.regions.values()))
         return bool(stacks or self.eks.clusters or self.hyperpod.clusters or self.fsx.file_systems)
 

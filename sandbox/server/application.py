@@ -54,8 +54,8 @@ from ..telemetry.grafana_http import GrafanaHttp
 from ..telemetry.prometheus_workspaces import PrometheusWorkspaces
 from ..telemetry.workspace_queries import WorkspaceQueries
 from .account_services import ByAccount, OfCaller, SandboxAccount, SandboxAccounts, ServerSettings
+from .controls import Controls, is_own
 from .cost_tags import CostTagsResponse
-from .knobs import Knobs, is_own
 from .kubernetes_api import KubernetesApi
 from .persistence import Snapshots
 
@@ -197,7 +197,7 @@ class Sandbox:
         )
         webhooks = AccessWebhooks(lambda account: clusters.of(account).eks, self.webhook_bearer)
         grafana = GrafanaHttp(clusters.grafana_workspace)
-        knobs = Knobs(clusters, self._changed.set)
+        controls = Controls(clusters, self._changed.set)
 
         def aws(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
             """Route a request to the service that answers it; everything unknown goes to moto."""
@@ -217,7 +217,7 @@ class Sandbox:
             if workspace_queries.PATH.fullmatch(path):
                 return self.queries(environ, start_response)
             if is_own(environ):
-                return knobs(environ, start_response)
+                return controls(environ, start_response)
             reading = _only_reads(environ)
             try:
                 return own.get(scope_of(environ)[1], services)(environ, start_response)

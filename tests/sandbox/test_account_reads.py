@@ -11,9 +11,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from podwright.operations.aws.sandbox_server import Running
-from sandbox_knobs import turn
 from sandbox_network import surroundings
-from sandbox_stacks import StackUnderTest
+from sandbox_stacks import StackUnderTest, turn
 
 Aws = Callable[[str], Any]
 

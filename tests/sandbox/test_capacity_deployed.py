@@ -18,8 +18,7 @@ from podwright.constructs.hyperpod.reminder_topic import ReminderTopic
 from podwright.constructs.hyperpod.training_plan.construct import TrainingPlans
 from podwright.operations.aws.sandbox_server import Running
 from podwright.stacks.feature_flags import FEATURE_FLAGS
-from sandbox_knobs import turn
-from sandbox_stacks import StackUnderTest
+from sandbox_stacks import StackUnderTest, turn
 
 Aws = Callable[[str], Any]
 REGION, ACCOUNT, BUCKET = "us-west-2", "123456789012", "training-plan-assets"

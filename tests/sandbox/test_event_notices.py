@@ -10,8 +10,8 @@ from typing import Any
 
 from podwright.constructs.observability.cluster_events.handler import notices
 from podwright.operations.aws.sandbox_server import Running
-from sandbox_knobs import turn
 from sandbox_network import surroundings
+from sandbox_stacks import turn
 
 Aws = Callable[[str], Any]
 NAME = "telling"

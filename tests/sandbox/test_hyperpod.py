@@ -8,9 +8,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from podwright.operations.aws.sandbox_server import Running
-from sandbox_knobs import turn
 from sandbox_network import Surroundings, eks_cluster, surroundings
-from sandbox_stacks import StackUnderTest
+from sandbox_stacks import StackUnderTest, turn
 
 Aws = Callable[[str], Any]
 NO_CAPACITY = "We currently do not have sufficient capacity for the requested instance type(s). Please try again."

@@ -14,9 +14,8 @@ import pytest
 
 from podwright.config.catalog.sandbox_account import access_key
 from podwright.operations.aws import sandbox_server as server
-from sandbox_knobs import turn
 from sandbox_network import eks_cluster, surroundings
-from sandbox_stacks import StackUnderTest
+from sandbox_stacks import StackUnderTest, turn
 
 REGION = "us-west-2"
 LARGE = os.urandom(200_000)

@@ -14,9 +14,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from podwright.operations.aws import sandbox_server as server
-from sandbox_knobs import turn
 from sandbox_network import Surroundings, surroundings
-from sandbox_stacks import StackUnderTest
+from sandbox_stacks import StackUnderTest, turn
 
 Aws = Callable[[str], Any]
 CONTINUOUS = {"NodeProvisioningMode": "Continuous", "Orchestrator": {"Slurm": {}}}

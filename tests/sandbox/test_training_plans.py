@@ -17,8 +17,8 @@ from podwright.config.errors import CommandError
 from podwright.config.settings.environment import Environment
 from podwright.operations.aws.sandbox_plans import register_plan
 from podwright.operations.aws.sandbox_server import Running
-from sandbox_knobs import turn
 from sandbox_network import Surroundings, eks_cluster, surroundings
+from sandbox_stacks import turn
 
 # A region of their own: the time of its plans is nobody else's.
 REGION = "us-east-2"

@@ -29,7 +29,7 @@ from podwright.operations.kubernetes.kubectl import Kubectl, Refused
 from podwright.planning.delivery.gate_table import gate_table
 from podwright.planning.quota.compute_quotas import compute_quotas, scheduler_config
 from podwright.planning.quota.policy import environment_policy
-from sandbox_knobs import turn
+from sandbox_stacks import turn
 
 Aws = Callable[[str], Any]
 NAME, BUCKET = "gated", "sagemaker-gated"

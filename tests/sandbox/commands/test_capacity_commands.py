@@ -15,7 +15,7 @@ from podwright.operations import cli
 from podwright.operations.aws.account import Account
 from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.capacity import purchase
-from sandbox_knobs import turn
+from sandbox_stacks import turn
 
 # A region of their own: the time of its plans, and what is for sale, is nobody else's.
 REGION = "eu-west-1"
@@ -32,7 +32,7 @@ instance_groups:
 
 @pytest.fixture
 def controls(sandbox: Running) -> Callable[..., dict[str, Any]]:
-    """Turns the sandbox's knobs of training plans, and gives what it holds then."""
+    """Turns the sandbox's controls of training plans, and gives what it holds then."""
 
     return lambda **changes: turn(sandbox.endpoint, "training-plans", {"region": REGION, **changes})
 

@@ -20,8 +20,8 @@ from podwright.operations.doctor.collect import collect
 from podwright.operations.doctor.diagnose import Diagnosis, diagnose
 from podwright.operations.kubernetes.connect import write_kubeconfig
 from podwright.operations.kubernetes.kubectl import Kubectl
-from sandbox_knobs import turn
 from sandbox_network import Surroundings, surroundings
+from sandbox_stacks import turn
 
 FILE = """
 account: "{account}"
@@ -42,9 +42,9 @@ def around(aws: Callable[[str], Any]) -> Surroundings:
 
 @pytest.fixture
 def put(sandbox: Running) -> Iterator[Callable[[str, Any], None]]:
-    def send(knob: str, value: Any) -> None:
+    def send(control: str, value: Any) -> None:
         # Groups are named before there is a cluster that has them.
-        turn(sandbox.endpoint, knob, value, new=True)
+        turn(sandbox.endpoint, control, value, new=True)
 
     yield send
     send("faults", {"lifecycle": {}})

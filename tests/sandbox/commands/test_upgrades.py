@@ -17,7 +17,7 @@ from podwright.operations.cli import main
 from podwright.operations.kubernetes.connect import write_kubeconfig
 from podwright.operations.kubernetes.kubectl import Kubectl
 from podwright.operations.upgrade import eks, nodes, plan, scripts, steps
-from sandbox_knobs import turn
+from sandbox_stacks import turn
 
 Aws = Callable[[str], Any]
 NAME = "upgraded"
@@ -35,8 +35,8 @@ instance_groups:
 """
 
 
-def put(sandbox: Running, knob: str, **values: Any) -> None:
-    turn(sandbox.endpoint, knob, values)
+def put(sandbox: Running, control: str, **values: Any) -> None:
+    turn(sandbox.endpoint, control, values)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The sandbox's own operations refuse what does not exist: nobody turns a knob and wonders why nothing happens."""
+"""The sandbox's own operations refuse what does not exist: nobody turns a control and wonders why nothing happens."""
 
 import json
 import urllib.error
@@ -13,14 +13,14 @@ import pytest
 from podwright.config.catalog.sandbox_account import SANDBOX_ACCOUNT, access_key
 from podwright.operations.aws import sandbox_server
 from podwright.operations.aws.sandbox_server import Running
-from podwright.sandbox.server.knobs import KNOBS
-from sandbox_knobs import turn
+from podwright.sandbox.server.controls import CONTROLS
 from sandbox_network import surroundings
+from sandbox_stacks import turn
 
 DEV, NOBODY = "111122223333", "999999999999"
 P5 = "ml.p5.48xlarge"
 SUPPLY = {"zone_id": "usw2-az2", "count": 1, "usd_per_hour": "40"}
-# Of each knob, changes that name what does not exist, with the words of the answer: the name, and what there is.
+# Of each control, changes that name what does not exist, with the words of the answer: the name, and what there is.
 UNKNOWN: dict[str, list[tuple[Any, str, str]]] = {
     "adopted": [
         ({"region": "us-west-2", "rust": 1}, "rust", "Extra inputs"),
@@ -70,7 +70,7 @@ UNKNOWN: dict[str, list[tuple[Any, str, str]]] = {
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A sandbox where only the account DEV holds something: a cluster of two groups."""
-    root = tmp_path_factory.mktemp("knobs")
+    root = tmp_path_factory.mktemp("controls")
     running = sandbox_server.start(root, port=0, time_scale=0.05, kubernetes="store")
     session = boto3.Session(access_key(DEV), "sandbox", region_name="us-west-2")
 
@@ -105,40 +105,40 @@ def refused(running: Running, target: str, change: Any = None, method: str = "")
 
 
 def test_the_table_has_every_knob() -> None:
-    assert {f"/podwright/{knob}" for knob in UNKNOWN} == set(KNOBS)
+    assert {f"/podwright/{control}" for control in UNKNOWN} == set(CONTROLS)
 
 
 @pytest.mark.parametrize(
-    ("knob", "change", "name", "allowed"), [(knob, *case) for knob, cases in UNKNOWN.items() for case in cases]
+    ("control", "change", "name", "allowed"), [(control, *case) for control, cases in UNKNOWN.items() for case in cases]
 )
 def test_a_name_that_nothing_has_is_refused(
-    elsewhere: Running, knob: str, change: Any, name: str, allowed: str
+    elsewhere: Running, control: str, change: Any, name: str, allowed: str
 ) -> None:
-    status, words = refused(elsewhere, f"{knob}?account={DEV}", change)
+    status, words = refused(elsewhere, f"{control}?account={DEV}", change)
     assert (status, name in words, allowed in words) == (400, True, True), words
 
 
-@pytest.mark.parametrize("knob", UNKNOWN)
-def test_an_account_is_named_and_exists(elsewhere: Running, knob: str) -> None:
-    change: Any = [] if knob == "capacity" else {"region": "us-west-2"} if knob == "adopted" else {}
-    assert refused(elsewhere, knob, change) == (
+@pytest.mark.parametrize("control", UNKNOWN)
+def test_an_account_is_named_and_exists(elsewhere: Running, control: str) -> None:
+    change: Any = [] if control == "capacity" else {"region": "us-west-2"} if control == "adopted" else {}
+    assert refused(elsewhere, control, change) == (
         404,
         f"the account {SANDBOX_ACCOUNT}, which is meant where none is named, holds nothing; say whose: "
         f"?account={DEV}\n",
     )
-    status, words = refused(elsewhere, f"{knob}?account={NOBODY}", change)
+    status, words = refused(elsewhere, f"{control}?account={NOBODY}", change)
     assert status == 404
     assert f"nothing is in the account {NOBODY}; something is in {DEV}" in words
-    assert refused(elsewhere, f"{knob}?account=dev", change)[0] == 400
-    assert refused(elsewhere, f"{knob}?acount={DEV}", change)[0] == 400
-    assert refused(elsewhere, f"{knob}?account={DEV}", change, "POST")[0] == 405
-    turn(elsewhere.endpoint, knob, change, DEV)
+    assert refused(elsewhere, f"{control}?account=dev", change)[0] == 400
+    assert refused(elsewhere, f"{control}?acount={DEV}", change)[0] == 400
+    assert refused(elsewhere, f"{control}?account={DEV}", change, "POST")[0] == 405
+    turn(elsewhere.endpoint, control, change, DEV)
 
 
 def test_a_knob_that_there_is_not(elsewhere: Running) -> None:
     status, words = refused(elsewhere, f"fault?account={DEV}", {})
     assert status == 404
-    assert words == f"the sandbox has no /podwright/fault; it has {', '.join(KNOBS)}\n"
+    assert words == f"the sandbox has no /podwright/fault; it has {', '.join(CONTROLS)}\n"
 
 
 def test_what_is_to_come_may_be_named(elsewhere: Running) -> None:

@@ -1,8 +1,8 @@
 """The sandbox's own operations, for what AWS has no switch: which there are, and whose account one is turned for.
 
-`?account=` says whose. A knob turned in the wrong account changes nothing that anybody sees, so what does not exist is
-refused: an operation, a parameter, a method, an account that nobody has come to (unless `new=true` says that it is to
-come), and the first account where only others hold something and none was named.
+`?account=` says whose. A control turned in the wrong account changes nothing that anybody sees. So what does not exist
+is refused: an operation, a parameter, a method, an account that nobody has come to (unless `new=true` says that it is
+to come), and the first account where only others hold something and none was named.
 """
 
 import re
@@ -22,7 +22,7 @@ from .adopted import AdoptedResources
 
 Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 PREFIX: Final = "/podwright/"
-KNOBS: Final[dict[str, Callable[[SandboxAccount], Application]]] = {
+CONTROLS: Final[dict[str, Callable[[SandboxAccount], Application]]] = {
     adopted.PATH: lambda account: AdoptedResources(account.eks, account.fsx).serve,
     capacity.PATH: lambda account: partial(capacity.serve, account.hyperpod),
     faults.PATH: lambda account: partial(faults.serve, account.hyperpod),
@@ -47,7 +47,7 @@ class _Refused(Exception):
         self.status = status
 
 
-class Knobs:
+class Controls:
     """A WSGI application with all of them; `changed` is called before one may be turned."""
 
     def __init__(self, accounts: SandboxAccounts, changed: Callable[[], None]) -> None:
@@ -62,7 +62,7 @@ class Knobs:
         except _Refused as refusal:
             return Response(f"{refusal}\n", refusal.status)(environ, start_response)
         self._changed()
-        return KNOBS[request.path](self._accounts.of(account))(environ, start_response)
+        return CONTROLS[request.path](self._accounts.of(account))(environ, start_response)
 
     def _account(self, request: Request) -> str:
         """The account that is meant."""
@@ -97,8 +97,8 @@ def is_own(environ: dict[str, Any]) -> bool:
 def _check(request: Request) -> None:
     """Raise _Refused for an operation, a parameter or a method that does not exist."""
     path = request.path
-    if path not in KNOBS:
-        raise _Refused(404, f"the sandbox has no {path}; it has {', '.join(KNOBS)}")
+    if path not in CONTROLS:
+        raise _Refused(404, f"the sandbox has no {path}; it has {', '.join(CONTROLS)}")
     known = (*_PARAMETERS, *_MORE_PARAMETERS.get(path, ()))
     if unknown := sorted(request.args.keys() - set(known)):
         raise _Refused(400, f"unknown parameter {unknown[0]}; known are {', '.join(known)}")
