@@ -26,7 +26,7 @@ def register_plan(environment: Environment, endpoint: str) -> None:
     named = existing_plans(environment)
     if not named:
         return
-    url = f"{endpoint}{_PATH}?account={environment.account}&region={environment.region}"
+    url = f"{endpoint}{_PATH}?account={environment.account}&new=true&region={environment.region}"
     known = {plan["arn"] for plan in call(url, None)["plans"]}
     if missing := [plan for plan in named if plan["arn"] not in known]:
         call(url, {"region": environment.region, "existing": missing})

@@ -24,7 +24,7 @@ def make_stand_ins(environment: Environment, account: Account) -> None:
     """
     adopted = _adopted(environment)
     if len(adopted) > 1:
-        call(f"{account.endpoint}{_ADOPTED}?account={account.id}", adopted)
+        call(f"{account.endpoint}{_ADOPTED}?account={account.id}&new=true", adopted)
     trusted: dict[str, list[str]] = {}
     for _, arn, service in named_roles(environment):
         trusted.setdefault(arn, []).extend([service] if service else [])

@@ -36,6 +36,9 @@ class Timing:
 class Shortage:
     """A zone that has no capacity for a type; an empty instance type stands for all types."""
 
+    # An unknown key of the sandbox's own operation is refused.
+    __pydantic_config__ = {"extra": "forbid"}
+
     zone_id: str
     instance_type: str = ""
 

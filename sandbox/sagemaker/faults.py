@@ -10,7 +10,8 @@
 nodes of these groups print lines and fail. `jobs` are what is wrong with jobs, by how their names begin; kinds are
 those of `pod_ends.FAULTS`. They take a real control plane: on a store no job runs. `verdicts` are those of nodes'
 benchmarks, by instance id or group; they are published anew. `exporters` send no metrics. An empty object fixes all of
-one key. These three are forgotten when the server stops.
+one key. These three are forgotten when the server stops. Groups and nodes that no
+cluster has are refused, unless `new=true` among the parameters says that they are to come.
 """
 
 import json
@@ -24,6 +25,7 @@ from ..hyperpod.pod_ends import FAULTS as JOB_FAULTS
 from ..hyperpod.repair import FAULT_KINDS
 from ..hyperpod.verdicts import VERDICTS, republish
 from ..protocol.json_objects import JsonObject
+from ..protocol.known_names import check_known
 from .service import FAULTS, HyperPod
 
 PATH = "/podwright/faults"
@@ -32,36 +34,28 @@ PATH = "/podwright/faults"
 def serve(hyperpod: HyperPod, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     """Serve one request."""
     request = Request(environ)
-    if unknown := sorted(request.args.keys() - {"account"}):
-        return Response(f"unknown parameter {unknown[0]}; known is account\n", 400)(environ, start_response)
     if request.method == "PUT":
         try:
-            _put(hyperpod, json.loads(request.get_data()))
+            _put(hyperpod, json.loads(request.get_data()), to_come=request.args.get("new") == "true")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             return Response(f"{error}\n", 400)(environ, start_response)
     text = json.dumps(_shown(hyperpod))
     return Response(text, content_type="application/json")(environ, start_response)
 
 
-def _put(hyperpod: HyperPod, specified: JsonObject) -> None:
-    """Set faults. All are checked before any of them is set. Raises ValueError."""
-    if unknown := sorted(set(specified) - {"nodes", "lifecycle", *FAULTS}):
-        raise ValueError(f"unknown keys: {', '.join(unknown)}; known are nodes, lifecycle, {', '.join(FAULTS)}")
+def _put(hyperpod: HyperPod, specified: JsonObject, to_come: bool) -> None:
+    """Set faults; `to_come` allows groups that no cluster has yet. All is checked before any is set; ValueError."""
+    check_known("key", specified, ("nodes", "lifecycle", *FAULTS))
     for name, known in (("jobs", JOB_FAULTS), ("verdicts", VERDICTS), ("exporters", ("silent",))):
-        for kind in specified.get(name, {}).values():
-            if kind not in known:
-                raise ValueError(f"unknown kind {kind} of {name}; known are {', '.join(known)}")
-    exporters = sorted({metric.exporter for metric in metrics().values()})
-    for name in specified.get("exporters", {}):
-        if name not in exporters:
-            raise ValueError(f"unknown exporter {name}; known are {', '.join(exporters)}")
+        check_known(f"kind of {name}", specified.get(name, {}).values(), known)
+    check_known("exporter", specified.get("exporters", {}), sorted({metric.exporter for metric in metrics().values()}))
     planes = hyperpod.eks.control_planes
     if specified.get("jobs") and not (planes.for_new_clusters or planes.planes):
         raise ValueError("jobs: no job runs on the stores of this sandbox, see `podwright sandbox kubernetes install`")
+    if not to_come:
+        _check_places(hyperpod, specified)
     broken = [(hyperpod.node(item["node"]), item["kind"]) for item in specified.get("nodes", [])]
-    for _, kind in broken:
-        if kind not in FAULT_KINDS:
-            raise ValueError(f"unknown kind {kind}; known are {', '.join(FAULT_KINDS)}")
+    check_known("kind of nodes", (kind for _, kind in broken), FAULT_KINDS)
     if "lifecycle" in specified:
         hyperpod.failing = {str(group): list(map(str, lines)) for group, lines in specified["lifecycle"].items()}
     for name in FAULTS:
@@ -75,6 +69,16 @@ def _put(hyperpod: HyperPod, specified: JsonObject) -> None:
                     republish(store, cluster, node, hyperpod.faults["verdicts"])
     for (cluster, node), kind in broken:
         hyperpod.break_node(cluster, node, FAULT_KINDS[kind])
+
+
+def _check_places(hyperpod: HyperPod, specified: JsonObject) -> None:
+    """Raise ValueError for a group or node that no cluster has: a fault there would wait for something for ever."""
+    clusters = list(hyperpod.clusters.values())
+    groups = sorted({group for cluster in clusters for group in cluster.groups})
+    nodes = [node.instance_id for cluster in clusters for node in cluster.nodes if not node.deleted]
+    hint = " (add new=true to the parameters for one that is to come)"
+    check_known("group of lifecycle", specified.get("lifecycle", {}), groups, hint)
+    check_known("group or node of verdicts", specified.get("verdicts", {}), [*groups, *nodes], hint)
 
 
 def _shown(hyperpod: HyperPod) -> JsonObject:

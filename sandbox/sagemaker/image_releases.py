@@ -8,10 +8,10 @@ With `security` nodes of older releases are SecurityUpdateRequired, else UpdateA
 """
 
 import json
-import re
 from collections.abc import Iterable
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 from werkzeug.wrappers import Request, Response
 
 from .service import HyperPod
@@ -19,17 +19,21 @@ from .service import HyperPod
 PATH = "/podwright/images"
 
 
+class _Release(BaseModel):
+    """What a `PUT` changes."""
+
+    model_config = ConfigDict(extra="forbid")
+    latest: str = Field(default="", pattern=r"^\d+\.\d+\.\d+$")
+    security: StrictBool = False
+
+
 def serve(hyperpod: HyperPod, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     """Serve one request."""
     request = Request(environ)
     if request.method == "PUT":
         try:
-            specified = dict(json.loads(request.get_data()))
-        except (TypeError, ValueError) as error:
+            release = _Release.model_validate_json(request.get_data())
+        except ValidationError as error:
             return Response(f"{error}\n", 400)(environ, start_response)
-        if set(specified) - {"latest", "security"} or not re.fullmatch(
-            r"\d+\.\d+\.\d+", str(specified.get("latest", "1.0.0"))
-        ):
-            return Response("known are latest, such as 1.1.0, and security\n", 400)(environ, start_response)
-        hyperpod.images |= specified
+        hyperpod.images |= release.model_dump(exclude_unset=True)
     return Response(json.dumps(hyperpod.images), content_type="application/json")(environ, start_response)

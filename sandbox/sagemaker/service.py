@@ -37,7 +37,8 @@ _DEPENDENCY = ("v1", "ServiceAccount", "deep-health-check-service-account", "aws
 
 
 @lru_cache(maxsize=1)
-def _instance_types() -> list[str]:
+def instance_types() -> list[str]:
+    """The instance types that HyperPod has, by SageMaker's service model."""
     model = Session().get_service_model("sagemaker")
     return list(model.shape_for("ClusterInstanceType").enum)  # pyrefly: ignore[missing-attribute]
 
@@ -101,7 +102,8 @@ class HyperPod:
             for node in cluster.nodes:
                 if node.instance_id == instance_id and not node.deleted:
                     return cluster, node
-        raise ValueError(f"there is no node {instance_id}")
+        known = [node.instance_id for cluster in self.clusters.values() for node in cluster.nodes if not node.deleted]
+        raise ValueError(f"there is no node {instance_id}; there are {', '.join(known) or 'none so far'}")
 
     def break_node(self, cluster: Cluster, node: Node, fault: FaultKind) -> None:
         """Let something happen to a node that the health agent finds."""
@@ -352,12 +354,12 @@ class HyperPod:
             if names.count(name) > 1:
                 raise refuse("ValidationException", f"Instance group name {name} is used more than once (sandbox)")
         for index, group in enumerate(groups, 1):
-            if group.instance_type not in _instance_types():
+            if group.instance_type not in instance_types():
                 raise refuse(
                     "ValidationException",
                     f"1 validation error detected: Value '{group.instance_type}' at 'instanceGroups.{index}."
                     "member.instanceType' failed to satisfy constraint: Member must satisfy enum value set: "
-                    f"[{', '.join(_instance_types())}]",
+                    f"[{', '.join(instance_types())}]",
                 )
             source = group.specification.get("LifeCycleConfig", {}).get("SourceS3Uri", "s3://sagemaker-")
             if not source.startswith("s3://sagemaker"):

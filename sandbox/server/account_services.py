@@ -104,6 +104,11 @@ class SandboxAccount:
         self.cloudformation = CloudFormation(clients, provider_for, self.ledger)
         self.cost_tags = CostTags(self.cloudformation)
 
+    def holds_something(self) -> bool:
+        """Whether anything was made here that controls could be about: a stack, a cluster, a file system."""
+        stacks = any(region.stacks for region in list(self.cloudformation.regions.values()))
+        return bool(stacks or self.eks.clusters or self.hyperpod.clusters or self.fsx.file_systems)
+
     def collect(self) -> State:
         """What has to be kept."""
         return {name: getattr(service, attribute) for name, service, attribute in self._parts()}

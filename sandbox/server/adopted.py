@@ -20,8 +20,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from werkzeug.wrappers import Request, Response
 
 from ..eks.service import Eks
+from ..protocol.known_names import check_known
 from ..protocol.service import Refusal
 from ..services.fsx import Fsx
+from ..services.zones import ZONE_IDS
 
 PATH = "/podwright/adopted"
 _ADMINISTRATORS: Final = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
@@ -91,6 +93,7 @@ class AdoptedResources:
         request = Request(environ)
         try:
             adopted = Adopted.model_validate_json(request.get_data())
+            check_known("region", [adopted.region], ZONE_IDS)
             made = list(self._make(adopted))
         except (ValidationError, ValueError, Refusal) as error:
             return Response(f"{error}\n", 400)(environ, start_response)

@@ -6,9 +6,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import parse_qs
 
 import moto.ce.urls
@@ -27,7 +26,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.s3.models import FakeBucket
 from werkzeug.wrappers import Response
 
-from ...config.catalog.sandbox_account import RECORDED_TYPES, SANDBOX_ACCOUNT
+from ...config.catalog.sandbox_account import RECORDED_TYPES
 from ..authorization import authorization
 from ..cloudformation import responses
 from ..cloudformation.api import CloudFormationResponse
@@ -43,10 +42,8 @@ from ..kubernetes.certificates import Authority
 from ..protocol import accounts
 from ..protocol.failures import backend_app, readable
 from ..protocol.rest_service import RestService, scope_of
-from ..sagemaker import capacity, image_releases
-from ..sagemaker import faults as hyperpod_faults
 from ..sagemaker.hyperpod_api import HyperPodResponse
-from ..services import functions, quotas
+from ..services import functions
 from ..services.endpoint_services import EndpointServices
 from ..services.fsx import FsxResponse
 from ..services.log_groups import KeyedLogs
@@ -59,10 +56,8 @@ from ..telemetry.grafana import Grafana
 from ..telemetry.grafana_http import GrafanaHttp
 from ..telemetry.prometheus_workspaces import PrometheusWorkspaces
 from ..telemetry.workspace_queries import WorkspaceQueries
-from ..training_plans import controls as training_plan_knobs
-from . import adopted
 from .account_services import ByAccount, OfCaller, SandboxAccount, SandboxAccounts, ServerSettings
-from .adopted import AdoptedResources
+from .controls import Controls, is_own
 from .cost_tags import CostTagsResponse
 from .kubernetes_api import KubernetesApi
 from .persistence import Snapshots
@@ -75,16 +70,6 @@ _SAVE_SECONDS = 2.0
 _TICK_SECONDS = 0.2
 _FOLLOW_SECONDS = 1.0
 _PATIENCE_SECONDS = 15.0
-# Operations of the sandbox's own; `?account=` says whose, without it the first account's.
-_CONTROLS: Final[dict[str, Callable[[SandboxAccount], Application]]] = {
-    authorization.PATH: lambda account: account.ledger.serve,
-    adopted.PATH: lambda account: AdoptedResources(account.eks, account.fsx).serve,
-    capacity.PATH: lambda account: partial(capacity.serve, account.hyperpod),
-    hyperpod_faults.PATH: lambda account: partial(hyperpod_faults.serve, account.hyperpod),
-    image_releases.PATH: lambda account: partial(image_releases.serve, account.hyperpod),
-    quotas.PATH: lambda account: account.hyperpod.quotas.serve,
-    training_plan_knobs.PATH: lambda account: partial(training_plan_knobs.serve, account.hyperpod.plans),
-}
 
 
 class Sandbox:
@@ -216,6 +201,7 @@ class Sandbox:
         )
         webhooks = AccessWebhooks(lambda account: clusters.of(account).eks, self.webhook_bearer)
         grafana = GrafanaHttp(clusters.grafana_workspace)
+        controls = Controls(clusters, self._changed.set)
 
         def aws(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
             """Route a request to the service that answers it; everything unknown goes to moto."""
@@ -232,15 +218,10 @@ class Sandbox:
                     metric_feed.page(simulated.hyperpod, workspace) for simulated in clusters.with_workspace(workspace)
                 )
                 return Response(text, content_type=metric_feed.CONTENT_TYPE)(environ, start_response)
-            if path in _CONTROLS:
-                self._changed.set()
-                account = parse_qs(environ["QUERY_STRING"]).get("account", [SANDBOX_ACCOUNT])[0]
-                if path == hyperpod_faults.PATH and not clusters.known(account):
-                    refusal = Response(f"nothing is in the account {account}\n", 404)
-                    return refusal(environ, start_response)
-                return _CONTROLS[path](clusters.of(account))(environ, start_response)
             if workspace_queries.PATH.fullmatch(path):
                 return self.queries(environ, start_response)
+            if is_own(environ):
+                return controls(environ, start_response)
             denied = authorization.refusal(environ, lambda account: clusters.of(account).ledger, clusters.cluster_arn)
             if denied is not None:
                 return denied(environ, start_response)

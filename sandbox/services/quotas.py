@@ -18,6 +18,7 @@ from werkzeug.wrappers import Request, Response
 from ...config.catalog.instance_types import catalog
 from ...config.catalog.service_quotas import quotas
 from ..protocol.json_objects import JsonObject
+from ..protocol.known_names import check_known
 from ..protocol.service import refuse
 
 PATH = "/podwright/quotas"
@@ -51,9 +52,11 @@ class Quotas:
         request = Request(environ)
         if request.method == "PUT":
             try:
-                self.values = _VALUES.validate_json(request.get_data())
-            except ValidationError as error:
+                values = _VALUES.validate_json(request.get_data())
+                _check(values)
+            except (ValidationError, ValueError) as error:
                 return Response(f"{error}\n", 400)(environ, start_response)
+            self.values = values
         return Response(json.dumps(self.values), content_type="application/json")(environ, start_response)
 
 
@@ -105,6 +108,20 @@ class QuotasResponse(ServiceQuotasResponse):
             if quota["QuotaCode"] == code:
                 return ActionResult({"Quota": quota})
         raise refuse("NoSuchResourceException", f"The sandbox knows no quota {code} (sandbox)")
+
+
+def _check(values: dict[str, dict[str, float]]) -> None:
+    """Raise ValueError for a service or a quota that podwright does not know by name."""
+    check_known("service", values, sorted({quota.service for quota in quotas().values()}))
+    types = [row.name for row in catalog()]
+    for service, named in values.items():
+        patterns = [quota.name for quota in quotas().values() if quota.service == service]
+        names = {pattern.format(type=each) for pattern in patterns for each in types}
+        if unknown := next((name for name in named if name not in names), None):
+            raise ValueError(
+                f"unknown quota {unknown} of {service}; known are {', '.join(patterns)}, where {{type}} is one of "
+                f"{', '.join(types)}"
+            )
 
 
 def _code(name: str) -> str:

@@ -12,18 +12,22 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 from werkzeug.wrappers import Request, Response
 
 from ...config.catalog.instance_types import catalog
+from ..protocol.known_names import check_known
+from ..services.zones import ZONE_IDS
 from .faults import Fault
 from .lifecycle import Plan, Window
 from .offers import Supply
-from .plans import DuplicateNames
+from .plans import DuplicateNames, TrainingPlans
 from .service import TARGET, TrainingPlanService
 
 PATH = "/podwright/training-plans"
 _USUAL = timedelta(days=28)
+# Those that faults can befall are wrapped.
+_OPERATIONS = [name for name, member in vars(TrainingPlans).items() if hasattr(member, "__wrapped__")]
 
 
 class Part(BaseModel):
@@ -50,8 +54,6 @@ class Existing(BaseModel):
         """The plan as the sandbox keeps it; raises ValueError for what it does not know."""
         zones, timestamp = service.region(region).zones, service.now(region)
         server = catalog().ultraservers.get(self.ultraserver_type)
-        if self.ultraserver_type and server is None:
-            raise ValueError(f"{self.ultraserver_type} is no UltraServer type")
         if unknown := [part.zone for part in self.parts if part.zone not in zones]:
             raise ValueError(f"{region} has the zones {', '.join(sorted(zones))}, not {unknown[0]}")
         windows = [
@@ -102,6 +104,7 @@ class Controls(BaseModel):
 
     def apply(self, service: TrainingPlanService) -> None:
         """Change what is given; raises ValueError, and then nothing is changed."""
+        self._check()
         plans = service.region(self.region)
         existing = [item.plan(service, self.region) for item in self.existing]
         timestamp, time = service.now(self.region), service.times[self.region]
@@ -122,20 +125,41 @@ class Controls(BaseModel):
         for plan in existing:
             service.add_existing(self.region, plan)
 
+    def _check(self) -> None:
+        """Raise ValueError for a name that nothing has: what it is for would never come."""
+        _check_region(self.region)
+        supply = self.supply or []
+        parts = [*supply, *self.existing]
+        types = [part.instance_type for part in parts if part.instance_type or not part.ultraserver_type]
+        check_known("operation of faults", (fault.operation for fault in self.faults or []), _OPERATIONS)
+        check_known("zone of supply", (item.zone_id for item in supply), ZONE_IDS[self.region])
+        check_known("instance type", types, (row.name for row in catalog()))
+        check_known(
+            "UltraServer type",
+            (part.ultraserver_type for part in parts if part.ultraserver_type),
+            catalog().ultraservers,
+        )
+
 
 def serve(service: TrainingPlanService, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     """Serve one request."""
     request = Request(environ)
     region = request.args.get("region", Controls().region)
-    if request.method == "PUT":
-        try:
-            controls = Controls.model_validate_json(request.get_data())
+    try:
+        _check_region(region)
+        if request.method == "PUT":
+            # The region among the parameters is that of a body which names none.
+            controls = Controls.model_validate({"region": region, **json.loads(request.get_data())})
             controls.apply(service)
-        except (ValidationError, ValueError) as error:
-            return Response(f"{error}\n", 400)(environ, start_response)
-        region = controls.region
+            region = controls.region
+    except (TypeError, ValueError) as error:  # pydantic's are ValueErrors
+        return Response(f"{error}\n", 400)(environ, start_response)
     text = json.dumps(_shown(service, region), default=_plain)
     return Response(text, content_type="application/json")(environ, start_response)
+
+
+def _check_region(region: str) -> None:
+    check_known("region", [region], ZONE_IDS)
 
 
 def _shown(service: TrainingPlanService, region: str) -> dict[str, Any]:

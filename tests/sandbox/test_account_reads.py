@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from podwright.operations.aws.sandbox_server import Running
 from sandbox_network import surroundings
-from sandbox_stacks import StackUnderTest
+from sandbox_stacks import StackUnderTest, turn
 
 Aws = Callable[[str], Any]
 
@@ -25,10 +25,7 @@ def policy(effect: str, *actions: str, resource: str = "*") -> str:
 @pytest.fixture
 def quotas(sandbox: Running) -> Iterator[Callable[[Any], None]]:
     def put(values: Any) -> None:
-        body = json.dumps(values).encode()
-        urllib.request.urlopen(
-            urllib.request.Request(f"{sandbox.endpoint}/podwright/quotas", data=body, method="PUT")
-        ).close()
+        turn(sandbox.endpoint, "quotas", values)
 
     yield put
     put({})

@@ -170,20 +170,6 @@ def test_commands_find_only_the_stacks_of_their_environment(
     assert deployed_stacks(Account(PROD, "eu-west-1", sandbox.endpoint, {}), "dev", tmp_path) == []
 
 
-def test_the_sandboxs_own_operations_say_whose(clients_of: Clients, sandbox: Running) -> None:
-    def quotas(query: str, body: bytes | None = None) -> dict[str, Any]:
-        url, method = f"{sandbox.endpoint}/podwright/quotas{query}", "PUT" if body else "GET"
-        with urllib.request.urlopen(urllib.request.Request(url, body, method=method)) as answer:
-            return json.load(answer)
-
-    try:
-        quotas(f"?account={PROD}", b'{"sagemaker": {"ml.p5.48xlarge for cluster usage": 0}}')
-        assert quotas(f"?account={DEV}") == quotas("") == {}
-        assert quotas(f"?account={PROD}") == {"sagemaker": {"ml.p5.48xlarge for cluster usage": 0}}
-    finally:
-        quotas(f"?account={PROD}", b"{}")
-
-
 def test_an_environment_lives_in_the_account_of_its_file(sandbox: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     from podwright.operations.aws import account as accounts
 

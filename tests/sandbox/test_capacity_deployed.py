@@ -2,7 +2,6 @@
 
 import io
 import json
-import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ from podwright.constructs.hyperpod.reminder_topic import ReminderTopic
 from podwright.constructs.hyperpod.training_plan.construct import TrainingPlans
 from podwright.operations.aws.sandbox_server import Running
 from podwright.stacks.feature_flags import FEATURE_FLAGS
-from sandbox_stacks import StackUnderTest
+from sandbox_stacks import StackUnderTest, turn
 
 Aws = Callable[[str], Any]
 REGION, ACCOUNT, BUCKET = "us-west-2", "123456789012", "training-plan-assets"
@@ -68,9 +67,7 @@ def template(aws: Aws, tmp_path: Path) -> Iterator[Callable[..., dict[str, Any]]
 
 @pytest.fixture(autouse=True)
 def paid_at_once(sandbox: Running) -> None:
-    body = json.dumps({"region": REGION, "payment_seconds": 0}).encode()
-    request = urllib.request.Request(f"{sandbox.endpoint}/podwright/training-plans", data=body, method="PUT")
-    urllib.request.urlopen(request).close()
+    turn(sandbox.endpoint, "training-plans", {"region": REGION, "payment_seconds": 0})
 
 
 def plans(aws: Aws) -> list[str]:

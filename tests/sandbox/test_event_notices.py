@@ -3,7 +3,6 @@
 import io
 import json
 import time
-import urllib.request
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from podwright.constructs.observability.cluster_events.handler import notices
 from podwright.operations.aws.sandbox_server import Running
 from sandbox_network import surroundings
+from sandbox_stacks import turn
 
 Aws = Callable[[str], Any]
 NAME = "telling"
@@ -89,10 +89,7 @@ def test_a_fault_becomes_a_message(aws: Aws, sandbox: Running) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.1)
     time.sleep(0.3)  # whoever listens is told of what happens from the next read on
-    body = json.dumps({"nodes": [{"node": node["InstanceId"], "kind": "xid-replace"}]}).encode()
-    urllib.request.urlopen(
-        urllib.request.Request(f"{sandbox.endpoint}/podwright/faults", data=body, method="PUT")
-    ).close()
+    turn(sandbox.endpoint, "faults", {"nodes": [{"node": node["InstanceId"], "kind": "xid-replace"}]})
 
     text = heard(aws, mails, node["InstanceId"])
     assert f"Instance {node['InstanceId']} of {NAME} is Unhealthy" in text

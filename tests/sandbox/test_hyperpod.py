@@ -1,8 +1,6 @@
 """HyperPod in the sandbox: nodes boot, groups scale, zones run out of capacity, and what the service refuses."""
 
-import json
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from podwright.operations.aws.sandbox_server import Running
 from sandbox_network import Surroundings, eks_cluster, surroundings
-from sandbox_stacks import StackUnderTest
+from sandbox_stacks import StackUnderTest, turn
 
 Aws = Callable[[str], Any]
 NO_CAPACITY = "We currently do not have sufficient capacity for the requested instance type(s). Please try again."
@@ -25,9 +23,7 @@ def around(aws: Aws) -> Surroundings:
 @pytest.fixture
 def without_capacity(sandbox: Running) -> Iterator[Callable[..., None]]:
     def missing(*items: dict[str, str]) -> None:
-        body = json.dumps(items).encode()
-        request = urllib.request.Request(f"{sandbox.endpoint}/podwright/capacity", data=body, method="PUT")
-        urllib.request.urlopen(request).close()
+        turn(sandbox.endpoint, "capacity", items)
 
     yield missing
     missing()

@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import pytest
 from podwright.config.catalog.sandbox_account import access_key
 from podwright.operations.aws import sandbox_server as server
 from sandbox_network import eks_cluster, surroundings
-from sandbox_stacks import StackUnderTest
+from sandbox_stacks import StackUnderTest, turn
 
 REGION = "us-west-2"
 LARGE = os.urandom(200_000)
@@ -35,9 +34,7 @@ def clients(running: server.Running) -> Callable[[str], Any]:
 
 
 def advance(running: server.Running, hours: int) -> None:
-    body = json.dumps({"advance_hours": hours}).encode()
-    url = f"{running.endpoint}/podwright/training-plans"
-    urllib.request.urlopen(urllib.request.Request(url, data=body, method="PUT")).close()
+    turn(running.endpoint, "training-plans", {"advance_hours": hours})
 
 
 def resources() -> dict[str, Any]:

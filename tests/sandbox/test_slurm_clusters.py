@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from botocore.exceptions import ClientError
 
 from podwright.operations.aws import sandbox_server as server
 from sandbox_network import Surroundings, surroundings
-from sandbox_stacks import StackUnderTest
+from sandbox_stacks import StackUnderTest, turn
 
 Aws = Callable[[str], Any]
 CONTINUOUS = {"NodeProvisioningMode": "Continuous", "Orchestrator": {"Slurm": {}}}
@@ -90,9 +89,7 @@ def test_a_replaced_controller_takes_no_cluster_out_of_service(
     ]
     with pytest.raises(ClientError, match="Slurm controllers cannot be replaced"):
         sagemaker.batch_replace_cluster_nodes(ClusterName="lasting", NodeIds=[first["InstanceId"]])
-    fault = json.dumps({"nodes": [{"node": first["InstanceId"], "kind": "gpu-lost"}]}).encode()
-    asked = urllib.request.Request(f"{sandbox.endpoint}/podwright/faults", data=fault, method="PUT")
-    urllib.request.urlopen(asked).close()
+    turn(sandbox.endpoint, "faults", {"nodes": [{"node": first["InstanceId"], "kind": "gpu-lost"}]})
     until(lambda: states(aws, "lasting")["controller"] == "Pending")
     assert status(aws, "lasting") == "InService"
     assert states(aws, "lasting")["gpu"] == "Running"

@@ -1,6 +1,5 @@
 """Training plans in the sandbox, over HTTP: bought, attached to groups, in their own time, and with faults."""
 
-import json
 import time
 import urllib.error
 import urllib.request
@@ -19,6 +18,7 @@ from podwright.config.settings.environment import Environment
 from podwright.operations.aws.sandbox_plans import register_plan
 from podwright.operations.aws.sandbox_server import Running
 from sandbox_network import Surroundings, eks_cluster, surroundings
+from sandbox_stacks import turn
 
 # A region of their own: the time of its plans is nobody else's.
 REGION = "us-east-2"
@@ -44,14 +44,11 @@ def around(here: Aws) -> Surroundings:
 
 @pytest.fixture(scope="module")
 def controls(sandbox: Running) -> Callable[..., dict[str, Any]]:
-    def turn(**changes: Any) -> dict[str, Any]:
-        body = json.dumps({"region": REGION, **changes}, default=datetime.isoformat).encode()
-        request = urllib.request.Request(f"{sandbox.endpoint}/podwright/training-plans", data=body, method="PUT")
-        with urllib.request.urlopen(request) as answer:
-            return json.load(answer)
+    def change(**changes: Any) -> dict[str, Any]:
+        return turn(sandbox.endpoint, "training-plans", {"region": REGION, **changes})
 
-    turn(payment_seconds=0)
-    return turn
+    change(payment_seconds=0)
+    return change
 
 
 SetControls = Callable[..., dict[str, Any]]

@@ -29,6 +29,7 @@ from podwright.operations.kubernetes.kubectl import Kubectl, Refused
 from podwright.planning.delivery.gate_table import gate_table
 from podwright.planning.quota.compute_quotas import compute_quotas, scheduler_config
 from podwright.planning.quota.policy import environment_policy
+from sandbox_stacks import turn
 
 Aws = Callable[[str], Any]
 NAME, BUCKET = "gated", "sagemaker-gated"
@@ -210,8 +211,7 @@ def breaking(endpoint: str) -> Iterator[Callable[..., None]]:
 
     def put(**what: Any) -> None:
         broken.update(what)
-        request = urllib.request.Request(f"{endpoint}/podwright/faults", json.dumps(what).encode(), method="PUT")
-        urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request).close()
+        turn(endpoint, "faults", what)
 
     try:
         yield put

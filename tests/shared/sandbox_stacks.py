@@ -3,8 +3,12 @@
 import itertools
 import json
 import time
+import urllib.request
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
+
+from podwright.config.catalog.sandbox_account import SANDBOX_ACCOUNT
 
 _counter = itertools.count()
 _TIMEOUT_SECONDS = 60.0
@@ -72,3 +76,12 @@ class StackUnderTest:
     def outputs(self) -> dict[str, str]:
         """Its outputs."""
         return {item["OutputKey"]: item["OutputValue"] for item in self.describe().get("Outputs", [])}
+
+
+def turn(endpoint: str, control: str, change: Any, account: str = SANDBOX_ACCOUNT, *, new: bool = False) -> Any:
+    """Change what a control, such as `faults`, is about; gives what it then shows. `new`: names may be yet to come."""
+    url = f"{endpoint}/podwright/{control}?account={account}{'&new=true' if new else ''}"
+    request = urllib.request.Request(url, json.dumps(change, default=datetime.isoformat).encode(), method="PUT")
+    # No proxy of the user's sees what stays on this machine.
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request) as answer:
+        return json.load(answer)

@@ -2,7 +2,6 @@
 
 import json
 import time
-import urllib.request
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from podwright.operations import cli
 from podwright.operations.aws.account import Account
 from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.capacity import purchase
+from sandbox_stacks import turn
 
 # A region of their own: the time of its plans, and what is for sale, is nobody else's.
 REGION = "eu-west-1"
@@ -32,15 +32,9 @@ instance_groups:
 
 @pytest.fixture
 def controls(sandbox: Running) -> Callable[..., dict[str, Any]]:
-    """Turns the sandbox's knobs of training plans, and gives what it holds then."""
+    """Turns the sandbox's controls of training plans, and gives what it holds then."""
 
-    def turn(**changes: Any) -> dict[str, Any]:
-        body = json.dumps({"region": REGION, **changes}).encode()
-        request = urllib.request.Request(f"{sandbox.endpoint}/podwright/training-plans", data=body, method="PUT")
-        with urllib.request.urlopen(request) as answer:
-            return json.load(answer)
-
-    return turn
+    return lambda **changes: turn(sandbox.endpoint, "training-plans", {"region": REGION, **changes})
 
 
 @pytest.fixture

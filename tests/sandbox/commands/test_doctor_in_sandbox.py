@@ -1,9 +1,7 @@
 """Doctor against the sandbox, with real clients: what breaks there is found, by its own words."""
 
-import json
 import os
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from podwright.operations.doctor.diagnose import Diagnosis, diagnose
 from podwright.operations.kubernetes.connect import write_kubeconfig
 from podwright.operations.kubernetes.kubectl import Kubectl
 from sandbox_network import Surroundings, surroundings
+from sandbox_stacks import turn
 
 FILE = """
 account: "{account}"
@@ -43,13 +42,13 @@ def around(aws: Callable[[str], Any]) -> Surroundings:
 
 @pytest.fixture
 def put(sandbox: Running) -> Iterator[Callable[[str, Any], None]]:
-    def send(path: str, value: Any) -> None:
-        data = json.dumps(value).encode()
-        urllib.request.urlopen(urllib.request.Request(f"{sandbox.endpoint}{path}", data=data, method="PUT")).close()
+    def send(control: str, value: Any) -> None:
+        # Groups are named before there is a cluster that has them.
+        turn(sandbox.endpoint, control, value, new=True)
 
     yield send
-    send("/podwright/faults", {"lifecycle": {}})
-    send("/podwright/capacity", [])
+    send("faults", {"lifecycle": {}})
+    send("capacity", [])
 
 
 @pytest.fixture
@@ -86,7 +85,7 @@ def diagnosed(
 
 
 def test_missing_capacity_is_found(diagnosed: Callable[..., Diagnosis], put: Callable[[str, Any], None]) -> None:
-    put("/podwright/capacity", [{"zone_id": "usw2-az1", "instance_type": "ml.p5en.48xlarge"}])
+    put("capacity", [{"zone_id": "usw2-az1", "instance_type": "ml.p5en.48xlarge"}])
     diagnosis = diagnosed("doctor-capacity", lambda cluster: cluster["ClusterStatus"] in ("InService", "Failed"))
     assert diagnosis.classes == {"capacity"}, diagnosis.to_json()
 
@@ -94,7 +93,7 @@ def test_missing_capacity_is_found(diagnosed: Callable[..., Diagnosis], put: Cal
 def test_a_failed_lifecycle_step_is_found_in_its_log(
     diagnosed: Callable[..., Diagnosis], put: Callable[[str, Any], None], aws: Callable[[str], Any]
 ) -> None:
-    put("/podwright/faults", {"lifecycle": {"gpu": ["mount /fsx", "mount.lustre: Connection timed out"]}})
+    put("faults", {"lifecycle": {"gpu": ["mount /fsx", "mount.lustre: Connection timed out"]}})
 
     def failed(cluster: dict[str, Any]) -> bool:
         events = aws("sagemaker").list_cluster_events(ClusterName=cluster["ClusterName"])["Events"]
@@ -133,7 +132,7 @@ def test_a_broken_node_is_found_and_forgotten_once_it_is_replaced(
     def broken() -> Diagnosis:
         """What is found right after a node broke: on a busy machine it may be replaced before doctor has looked."""
         node = aws("sagemaker").list_cluster_nodes(ClusterName="doctored")["ClusterNodeSummaries"][0]["InstanceId"]
-        put("/podwright/faults", {"nodes": [{"node": node, "kind": "xid-replace"}]})
+        put("faults", {"nodes": [{"node": node, "kind": "xid-replace"}]})
         return observe()
 
     assert until(lambda: broken().classes) == {"node_health"}

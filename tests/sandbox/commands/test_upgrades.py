@@ -2,7 +2,6 @@
 
 import json
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +17,7 @@ from podwright.operations.cli import main
 from podwright.operations.kubernetes.connect import write_kubeconfig
 from podwright.operations.kubernetes.kubectl import Kubectl
 from podwright.operations.upgrade import eks, nodes, plan, scripts, steps
+from sandbox_stacks import turn
 
 Aws = Callable[[str], Any]
 NAME = "upgraded"
@@ -35,9 +35,8 @@ instance_groups:
 """
 
 
-def put(sandbox: Running, path: str, **values: Any) -> None:
-    body = json.dumps(values).encode()
-    urllib.request.urlopen(urllib.request.Request(f"{sandbox.endpoint}{path}", data=body, method="PUT")).close()
+def put(sandbox: Running, control: str, **values: Any) -> None:
+    turn(sandbox.endpoint, control, values)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +96,7 @@ def test_nodes_go_batch_by_batch_and_are_looked_at(
 ) -> None:
     assert upgrade("nodes", "--yes") == 0
     assert f"{NAME}: no group to renew; h200 1.0.0 UpToDate" in capsys.readouterr().out
-    put(sandbox, "/podwright/images", latest="1.1.0")
+    put(sandbox, "images", latest="1.1.0")
     assert upgrade() == 1
     assert "h200 1.0.0 UpdateAvailable" in capsys.readouterr().out
     assert upgrade("nodes", "--yes", "--batch", "1", "--wait-between", "60", "--json") == 0
@@ -114,7 +113,7 @@ def test_nodes_go_batch_by_batch_and_are_looked_at(
 def test_an_alarm_turns_an_update_back(
     aws: Aws, sandbox: Running, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    put(sandbox, "/podwright/images", latest="1.2.0")
+    put(sandbox, "images", latest="1.2.0")
     alarms = aws("cloudwatch")
     assert upgrade("nodes", "--yes", "--rollback-alarm", "nowhere") == 2
     alarms.put_metric_alarm(
@@ -160,9 +159,9 @@ def test_an_alarm_turns_an_update_back(
 def test_failing_scripts_turn_an_update_back(
     aws: Aws, sandbox: Running, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    put(sandbox, "/podwright/faults", lifecycle={"h200": ["mount: no such device"]})
+    put(sandbox, "faults", lifecycle={"h200": ["mount: no such device"]})
     assert upgrade("nodes", "--yes", "--json") == 1
-    put(sandbox, "/podwright/faults", lifecycle={})
+    put(sandbox, "faults", lifecycle={})
     (group,) = json.loads(capsys.readouterr().out)["groups"]
     assert group["status"] == "Failed"
     assert "Lifecycle scripts did not run successfully" in group["problems"][0]
