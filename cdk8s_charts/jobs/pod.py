@@ -5,6 +5,7 @@ from typing import Any
 
 from ...config.settings.jobs.kinds import SmallPod
 from ...planning.jobs.plan import JobPlan
+from ...planning.jobs.topology import LABELS
 from ...planning.quota.amounts import CPU, MEMORY, quantity
 from .gang import gang_annotations
 from .nvlink import container_claims, pod_claims
@@ -14,6 +15,8 @@ Manifest = dict[str, Any]
 # HyperPod labels each node so. Source: SageMaker Developer Guide, resiliency of HyperPod on EKS, 2026-11.
 _HEALTH = "sagemaker.amazonaws.com/node-health-status"
 _DEEP_HEALTH = "sagemaker.amazonaws.com/deep-health-check-status"
+# Engines that read where pods lie to each other, of jobs in their queues.
+_PLACING = ("hyperpod", "kueue", "kai")
 _NAME_LABEL = "app.kubernetes.io/name"
 _MANAGED_LABEL = "app.kubernetes.io/managed-by"
 
@@ -93,7 +96,10 @@ def pod_spec(plan: JobPlan, container: Manifest) -> Manifest:
     }
     if volume_mounts:
         described["volumeMounts"] = volume_mounts
-    spec: Manifest = {"nodeSelector": dict(pod.node_selector), "affinity": {"nodeAffinity": node_affinity()}}
+    affinity: Manifest = {"nodeAffinity": node_affinity()}
+    if together := _one_ultraserver(plan):
+        affinity["podAffinity"] = together
+    spec: Manifest = {"nodeSelector": dict(pod.node_selector), "affinity": affinity}
     if pod.tolerations:
         spec["tolerations"] = [dict(item) for item in pod.tolerations]
     if plan.placement.scheduler:
@@ -140,6 +146,20 @@ def node_affinity(labels: Mapping[str, str] | None = None) -> Manifest:
 
 def _is(key: str, value: str) -> Manifest:
     return {"key": key, "operator": "In", "values": [value]}
+
+
+def _one_ultraserver(plan: JobPlan) -> Manifest:
+    """Affinity of a job's pods to the UltraServer of the first of them, where no queue places them; else nothing.
+
+    An NVLink domain ends with the UltraServer. Kubernetes lets the first pod of an affinity to itself go anywhere.
+    Source: Kubernetes documentation, "Assigning Pods to Nodes", inter-pod affinity, 2026-11.
+    """
+    desired = plan.pod.placement
+    queued = plan.engine in _PLACING and plan.placement.labels
+    if desired is None or not desired.required or desired.label != LABELS["ultraserver"] or queued:
+        return {}
+    term = {"labelSelector": {"matchLabels": {_NAME_LABEL: plan.name}}, "topologyKey": desired.label}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
 
 
 def _topology(plan: JobPlan) -> dict[str, str]:

@@ -9,6 +9,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from ...config.settings.cluster import AddonName, Eks
+from ...planning.helm.addon_configurations import NETWORK_POLICIES
 from ...planning.kubernetes.addons import NODE_ADDONS, addon_version
 from ...planning.rules import check
 from ..common.permission import allow
@@ -49,8 +50,7 @@ class NodeAddons(Construct):
         check(settings)
 
         names = () if settings.existing else NODE_ADDONS
-        # Source: Amazon EKS User Guide, "Restrict Pod network traffic with Kubernetes network policies", 2026-11.
-        policies = {"vpc-cni": {"enableNetworkPolicy": "true"}} if network_policies else {}
+        policies = {"vpc-cni": NETWORK_POLICIES} if network_policies else {}
         self.addons = {name: addon(self, name, settings, cluster_name, policies.get(name)) for name in names}
         """The add-ons by name."""
 

@@ -7,6 +7,7 @@ from constructs import Construct
 
 from ...config.settings.cluster import Eks
 from ...config.settings.platform import INFERENCE, METRICS_SERVER, S3_DRIVER, InferenceOperator
+from ...planning.helm.addon_configurations import METRICS_SERVER_CONFIGURATION, inference_configuration
 from ...planning.rules import check
 from ..eks.addons import addon
 
@@ -56,25 +57,10 @@ class InferenceEndpoints(Construct):
         super().__init__(scope, construct_id)
         check(settings)
 
-        metrics = addon(self, METRICS_SERVER, eks, cluster_name, {"tolerations": [{"operator": "Exists"}]})
+        metrics = addon(self, METRICS_SERVER, eks, cluster_name, METRICS_SERVER_CONFIGURATION)
         driver = addon(self, S3_DRIVER, eks, cluster_name)
         driver.service_account_role_arn = settings.s3_driver_role
-        self.addon = addon(self, INFERENCE, eks, cluster_name, _configuration(settings, hyperpod_arn))
+        self.addon = addon(self, INFERENCE, eks, cluster_name, inference_configuration(settings, hyperpod_arn))
         """The add-on; what uses its kinds depends on it."""
         for resource in (metrics, driver, *after):
             self.addon.node.add_dependency(resource)
-
-
-def _configuration(settings: InferenceOperator, hyperpod_arn: str) -> dict[str, object]:
-    load_balancer = {"create": True, "roleArn": settings.load_balancer_role}
-    autoscaler = {"enabled": True, "roleArn": settings.autoscaler_role}
-    configuration: dict[str, object] = {
-        "executionRoleArn": settings.execution_role,
-        "tlsCertificateS3Bucket": settings.tls_bucket,
-        "hyperpodClusterArn": hyperpod_arn,
-        "alb": {"enabled": True, "serviceAccount": load_balancer},
-        "keda": {"enabled": True, "auth": {"aws": {"irsa": autoscaler}}},
-    }
-    if settings.gated_models_role:
-        configuration["jumpstartGatedModelDownloadRoleArn"] = settings.gated_models_role
-    return configuration

@@ -8,6 +8,7 @@ from constructs import Construct
 
 from ...config.settings.cluster import Eks
 from ...config.settings.platform import BLOCK_STORAGE_DRIVER, SPACES
+from ...planning.helm.addon_configurations import spaces_configuration
 from ...planning.rules import check
 from ..common.permission import allow
 from ..eks.addons import addon
@@ -101,10 +102,7 @@ class Spaces(Construct):
         self.driver = addon(self, BLOCK_STORAGE_DRIVER, settings, cluster_name)
         """The EBS driver, for volumes of spaces."""
         self.driver.node.add_dependency(driver.association)
-        configuration = {
-            "jupyter-k8s": {"workspacePodWatching": {"enable": True}},
-            "jupyter-k8s-aws-hyperpod": {"remoteAccess": {"enabled": True, "ssmManagedNodeRole": session.role_arn}},
-        }
+        configuration = spaces_configuration(session.role_arn)
         self.addon = addon(self, SPACES, settings, cluster_name, configuration)
         """The add-on; what uses its kinds depends on it."""
         for resource in (controller.association, self.driver):

@@ -1,26 +1,26 @@
 """Checks of EKS, and of what an existing cluster holds already."""
 
+import json
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
+from jsonschema.validators import validator_for
+
+from ...config.catalog.prices import service_price
 from ...config.findings import Path, listed
 from ...config.settings.cluster import AddonName, AdoptedEks
 from ...config.settings.governance.task_governance import ADDON as _GOVERNANCE
 from ...planning.delivery.kubernetes_upgrades import step_problem
-from ...planning.kubernetes.addons import (
-    GOVERNANCE_ADDONS,
-    NODE_ADDONS,
-    OBSERVABILITY_ADDON,
-    WORKLOAD_ADDONS,
-    addon_version,
-)
+from ...planning.helm.addon_configurations import addon_configurations
+from ...planning.kubernetes.addons import NODE_ADDONS, addon_version, installed_addons
 from ...planning.rules.framework.rule import Problem
 from ..aws.unseen import Unseen
 from .check import Answers, Ask, Note, Skip, check
 from .shared import cluster, other_clusters, stack
 
 _EXISTING: Final[Path] = ("cluster", "eks", "existing")
-_NEAR: Final = timedelta(days=60)
+_NEAR: Final = timedelta(days=90)
 _KUEUE: Final = "kueue.x-k8s.io"
 _DEPENDENCIES: Final = "kubeflow.org"
 """API group of the training operators in HyperPod's dependencies chart."""
@@ -50,11 +50,16 @@ def support(ask: Ask) -> Answers:
     end = _versions(ask).get(desired, {}).get("endOfStandardSupportDate") if desired else None
     if end and end - ask.now < _NEAR:
         deleted = end < ask.now
+        region, prices = ask.environment.region, ask.environment.prices
+        standard, extended = (
+            service_price(f"eks_{name}", region, prices) for name in ("control_plane", "extended_support")
+        )
+        dollars = f": ${extended.usd:.2f} an hour instead of ${standard.usd:.2f}" if standard and extended else ""
         yield Problem(
             ("cluster", "eks", "version"),
             f"standard support of Kubernetes {desired} {'ended' if deleted else 'ends'} on {end:%Y-%m-%d}; "
-            "extended support costs more for each hour",
-            "choose a later version for a new cluster, or plan the upgrade",
+            f"extended support costs more{dollars}",
+            "choose a later version for a new cluster, or plan the upgrade (`podwright upgrade`)",
         )
     elif end:
         yield Note(f"Kubernetes {desired} until {end:%Y-%m-%d}")
@@ -64,29 +69,49 @@ def support(ask: Ask) -> Answers:
 def addons(ask: Ask) -> Answers:
     """Whether EKS has the add-on versions that are installed, for the cluster's Kubernetes version."""
     settings = ask.environment.cluster.eks
-    if (desired := _new_version(ask)) is None:
-        return
-    lustre = bool(ask.environment.storage.lustres)
-    names: tuple[AddonName, ...] = (*NODE_ADDONS, *WORKLOAD_ADDONS)
-    if ask.environment.governance.engine == "hyperpod":
-        names += GOVERNANCE_ADDONS
-    if (observability := ask.environment.observability) and observability.metrics != "off":
-        names += (OBSERVABILITY_ADDON,)
-    for name in names:
-        if name == "aws-fsx-csi-driver" and not lustre:
-            continue
-        rows = ask.aws.pages("eks", "describe_addon_versions", "addons", addonName=name, kubernetesVersion=desired)
-        present = [row["addonVersion"] for each in rows for row in each["addonVersions"]]
+    # An existing cluster gets add-ons too, for the version that the file says it has.
+    for name in installed_addons(ask.environment):
+        present = _addon_versions(ask, name)
         pinned = addon_version(name, settings)
         if not present or (pinned and pinned not in present):
             newest = f"; it has {listed(present[:3])}" if present else ""
             yield Problem(
                 ("cluster", "eks", "addons"),
-                f"EKS has no {name} {pinned or ''} for Kubernetes {desired}{newest}".replace("  ", " "),
+                f"EKS has no {name} {pinned or ''} for Kubernetes {settings.version}{newest}".replace("  ", " "),
                 f"write `addons: {{{name}: {present[0]}}}` under cluster.eks" if present else "choose another version",
             )
         else:
             yield Note(f"{name} {pinned or present[0]}")
+
+
+@check("PRE069")
+def addon_settings(ask: Ask) -> Answers:
+    """The configuration of add-ons against the schema that EKS has for their versions."""
+    for name, configuration in addon_configurations(ask.environment).items():
+        if configuration is None:
+            continue
+        version = addon_version(name, ask.environment.cluster.eks) or next(iter(_addon_versions(ask, name)), None)
+        # A version that EKS does not have is a finding of the check before.
+        answer = version and ask.aws.find(
+            "eks",
+            "describe_addon_configuration",
+            {"ResourceNotFoundException", "InvalidParameterException"},
+            addonName=name,
+            addonVersion=version,
+        )
+        if not answer or not answer.get("configurationSchema"):
+            yield Skip(f"EKS shows no schema of {name} {version or ''}".rstrip())
+            continue
+        problems = list(_against_schema(answer["configurationSchema"], configuration))
+        for where, message in problems:
+            yield Problem(
+                ("cluster", "eks", "addons"),
+                f"{name} {version} does not take the configuration that it would get: {where}: {message}",
+                f"choose a version that does (`aws eks describe-addon-configuration --addon-name {name} "
+                f"--addon-version {version}` prints what this one takes)",
+            )
+        if not problems:
+            yield Note(f"{name} {version}")
 
 
 @check("PRE063")
@@ -260,3 +285,17 @@ def _described(ask: Ask, settings: AdoptedEks) -> dict[str, Any] | None:
 def _versions(ask: Ask) -> dict[str, dict[str, Any]]:
     rows = ask.aws.pages("eks", "describe_cluster_versions", "clusterVersions", includeAll=True)
     return {row["clusterVersion"]: row for row in rows}
+
+
+def _addon_versions(ask: Ask, name: AddonName) -> list[str]:
+    """The versions of an add-on for the cluster's Kubernetes version, as EKS lists them."""
+    version = ask.environment.cluster.eks.version
+    rows = ask.aws.pages("eks", "describe_addon_versions", "addons", addonName=name, kubernetesVersion=version)
+    return [row["addonVersion"] for each in rows for row in each["addonVersions"]]
+
+
+def _against_schema(text: str, configuration: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Where a configuration breaks a JSON Schema, and why."""
+    schema = json.loads(text)
+    for error in validator_for(schema)(schema).iter_errors(configuration):
+        yield error.json_path, error.message

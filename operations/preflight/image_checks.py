@@ -145,3 +145,23 @@ def workspace(ask: Ask) -> Answers:
         )
     else:
         yield Note(f"workspace {settings.workspace}")
+
+
+@check("PRE075")
+def identity_center(ask: Ask) -> Answers:
+    """IAM Identity Center, by which people sign in to Managed Grafana."""
+    settings = ask.environment.observability
+    if settings is None or settings.managed_grafana is None or settings.managed_grafana.saml:
+        return
+    instances = ask.aws.pages("sso-admin", "list_instances", "Instances")
+    active = [each for each in instances if each.get("Status", "ACTIVE") == "ACTIVE"]
+    if not active:
+        yield Problem(
+            ("observability", "grafana"),
+            f"{ask.environment.region} shows no active instance of IAM Identity Center, by which people sign in to "
+            "Managed Grafana; the workspace would fail late, and take its stack back with it",
+            "enable IAM Identity Center, write `saml`, or `grafana: false` for dashboards in CloudWatch; accept this "
+            "where your organization has its instance in another region",
+        )
+    else:
+        yield Note(f"IAM Identity Center {active[0]['InstanceArn'].rpartition('/')[2]}")

@@ -11,7 +11,7 @@ from datetime import date
 from operator import itemgetter
 from typing import Literal
 
-from ...config.catalog.eks_versions import eks_versions
+from ...config.catalog.eks_versions import EksVersion, eks_versions
 from ...config.catalog.instance_types import environment_types
 from ...config.catalog.limits import limits
 from ...config.catalog.prices import HOURS_PER_MONTH, Price, hourly, service_items, service_price
@@ -303,9 +303,17 @@ def _control_plane(environment: Environment, today: date) -> Iterator[Cost]:
     if environment.cluster.orchestrator == "eks" and eks.existing is None:
         known = eks_versions().get(eks.version)
         late = bool(known and known.standard_until and today > date.fromisoformat(known.standard_until))
-        support = "extended" if late else "standard"
         item = "eks_extended_support" if late else "eks_control_plane"
-        yield _service(environment, "eks", item, 1, f"control plane, Kubernetes {eks.version} in {support} support")
+        support = "extended support" if late else f"standard support{_afterwards(environment, known)}"
+        yield _service(environment, "eks", item, 1, f"control plane, Kubernetes {eks.version} in {support}")
+
+
+def _afterwards(environment: Environment, version: EksVersion | None) -> str:
+    """When standard support of a Kubernetes version ends, and what a control plane costs from then on."""
+    later = service_price("eks_extended_support", environment.region, environment.prices)
+    if version is None or version.standard_until is None or later is None:
+        return ""
+    return f" until {version.standard_until}, then ${later.usd:.2f} an hour"
 
 
 def _cluster(environment: Environment) -> Iterator[Cost]:

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from ...config.catalog.facts import Citation, cited, table
 from ...config.settings.cluster import AddonName, Eks
+from ...config.settings.environment import Environment
 from ...config.settings.platform import (
     BLOCK_STORAGE_DRIVER,
     CERT_MANAGER,
@@ -65,6 +66,24 @@ def addon_version(addon: AddonName, eks: Eks) -> str | None:
     if addon in eks.addons:
         return eks.addons[addon]
     return next((pin.version for pin in addon_pins() if (pin.addon, pin.kubernetes) == (addon, eks.version)), None)
+
+
+def installed_addons(environment: Environment) -> tuple[AddonName, ...]:
+    """The add-ons that a deployment of `environment` installs, in no particular order.
+
+    An existing cluster keeps those that its nodes and workloads have from its owner.
+    """
+    if environment.cluster.orchestrator != "eks":
+        return ()
+    names: tuple[AddonName, ...] = ()
+    if environment.cluster.eks.existing is None:
+        lustre = bool(environment.storage.lustres)
+        names = (*NODE_ADDONS, *(name for name in WORKLOAD_ADDONS if lustre or name != "aws-fsx-csi-driver"))
+    if environment.governance.engine == "hyperpod":
+        names += GOVERNANCE_ADDONS
+    if environment.observability and environment.observability.metrics != "off":
+        names += (OBSERVABILITY_ADDON,)
+    return (*names, *environment.platform.addons)
 
 
 def unpinned_addons(eks: Eks) -> tuple[AddonName, ...]:

@@ -1,6 +1,7 @@
 # ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
 """The EKS API: requests parsed and answers serialised by moto from botocore's service model."""
 
+import json
 import uuid
 from typing import Any, ClassVar
 
@@ -58,6 +59,16 @@ class EksResponse(OwnResponse):
         values = self.arguments()
         result = addons(values.get("addonName"), values.get("kubernetesVersion"))
         return self.page(result, "addons", "maxResults", "nextToken")
+
+    def describe_addon_configuration(self) -> ActionResult:
+        values = self.arguments()
+        name, version = values["addonName"], values["addonVersion"]
+        offered = {each["addonVersion"] for item in addons(name, None) for each in item["addonVersions"]}
+        if version not in offered:
+            raise refuse("ResourceNotFoundException", f"No version {version} of add-on {name}.")
+        # Schemas are EKS's own and published nowhere; this one takes whatever is an object.
+        schema = json.dumps({"$schema": "http://json-schema.org/draft-06/schema#", "type": "object"})
+        return ActionResult({"addonName": name, "addonVersion": version, "configurationSchema": schema})
 
     def delete_cluster(self) -> ActionResult:
         return ActionResult({"cluster": self.service.delete(self.region, self.arguments()["name"])})

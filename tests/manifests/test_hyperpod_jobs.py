@@ -247,6 +247,31 @@ def test_one_ultraserver_where_it_is_large_enough() -> None:
 
 
 @pytest.mark.parametrize(
+    ("nodes", "settings", "together"),
+    [
+        pytest.param(18, {"team": None, "namespace": "research"}, True, id="no team, so no queue"),
+        pytest.param(18, {"governance": {"engine": "yunikorn"}}, True, id="an engine that does not place"),
+        pytest.param(18, {}, False, id="a queue that places"),
+        pytest.param(36, {"team": None, "namespace": "research"}, False, id="more than one UltraServer holds"),
+    ],
+)
+def test_without_a_queue_pods_go_where_their_first_one_is(nodes: int, settings: dict[str, Any], together: bool) -> None:
+    group = {"instance_type": "ml.p6e-gb200.36xlarge", "count": 36, "zone": "usw2-az2"}
+    overrides: dict[str, Any] = {"teams": {"llm": {"quota": {"gb200": 36}}}, "groups": {"gb200": group}}
+    overrides |= {"governance": settings["governance"]} if "governance" in settings else {}
+    job = {name: settings[name] for name in ("team", "namespace") if name in settings}
+    _, manifest = rendered("pytorch", overrides=overrides, group="gb200", nodes=nodes, **job)
+    template = manifest["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]
+    term = {
+        "labelSelector": {"matchLabels": {"app.kubernetes.io/name": "job"}},
+        "topologyKey": "topology.k8s.aws/ultraserver-id",
+    }
+    expected = {"requiredDuringSchedulingIgnoredDuringExecution": [term]} if together else None
+    assert template["spec"]["affinity"].get("podAffinity") == expected
+    assert template["metadata"]["labels"]["app.kubernetes.io/name"] == "job"
+
+
+@pytest.mark.parametrize(
     ("elastic", "words"),
     [
         (STEP | {"values": [2, 8]}, "one of `step` and `values`"),

@@ -9,7 +9,7 @@ from ....config.findings import listed
 from ....config.settings.cluster import Cluster, Eks
 from ....config.settings.environment import Environment
 from ....config.settings.groups import InstanceGroup
-from ...kubernetes.addons import addon_pins, unpinned_addons
+from ...kubernetes.addons import addon_pins, installed_addons, unpinned_addons
 from ..capacity.zones import sections
 from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
 from ..groups.groups import accelerated
@@ -295,6 +295,20 @@ def ultraserver_version(environment: Environment, types: Catalog) -> Problems:
             f"Kubernetes {needed} on",
             f"use {_newest_documented()}",
         )
+
+
+@rule("CLU021", ERROR, on=Environment, source="")
+def addons_of_nothing(environment: Environment) -> Problems:
+    """A version of an add-on that nothing installs."""
+    installed = installed_addons(environment)
+    for name in environment.cluster.eks.addons:
+        if name not in installed:
+            yield Problem(
+                ("cluster", "eks", "addons", name),
+                f"{name} has a version here, and nothing in this environment installs it; what is installed is "
+                f"{listed(sorted(installed), 'and') or 'nothing'}",
+                "turn on the part that needs it, or remove the version",
+            )
 
 
 def _newest_documented() -> str:

@@ -256,6 +256,20 @@ def shares_gpus(environment: Environment, types: Catalog) -> Problems:
             )
 
 
+@rule("JOB026", ERROR, on=Environment, source="eks-ultraserver")
+def claims_a_channel(environment: Environment, types: Catalog) -> Problems:
+    """A job over an NVLink domain that nothing opens."""
+    for name, job, plan in plans(environment, types):
+        if plan.pod.nvlink:
+            yield Problem(
+                ("jobs", name, "group"),
+                f"its pods claim a channel of the NVLink domain of {job.group}, which NVIDIA's DRA driver hands out "
+                "and podwright does not install: they would wait for ever",
+                "install the chart nvidia-dra-driver-gpu with computeDomains on, and accept this with that as the "
+                "reason",
+            )
+
+
 @rule("JOB024", WARNING, on=Environment, source="kai-scheduling")
 def starts_together(environment: Environment, types: Catalog) -> Problems:
     """A kind of job whose pods the scheduler does not start together."""

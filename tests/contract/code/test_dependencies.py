@@ -23,7 +23,6 @@ COMES_WITH = {
     "flask": "moto",
     "werkzeug": "moto",
     "cryptography": "moto",
-    "jsonschema": "kubernetes-validate",
     "regex": "cfn-lint",
 }
 # Shared by many distributions; the name of each part of it would have to be followed.

@@ -328,3 +328,10 @@ def test_a_file_with_errors_has_no_cost(project: Path, capsys: pytest.CaptureFix
     file.write_text(file.read_text().replace("[usw2-az1, usw2-az2]", "[usw2-az1]"))
     assert cli.main(["cost", "one", "--project", str(project)]) == 1
     assert "has errors" in capsys.readouterr().err
+
+
+def test_a_control_plane_says_when_it_becomes_dearer() -> None:
+    what = item(environment("{}"), "eks_control_plane").what
+    assert what == "control plane, Kubernetes 1.34 in standard support until 2026-12-02, then $0.60 an hour"
+    changed = environment("prices: {eks_extended_support: 0.5}")
+    assert item(changed, "eks_control_plane").what.endswith("then $0.50 an hour")

@@ -69,7 +69,7 @@ instance_groups:
     lifecycle: {{source: s3://sagemaker-own/scripts, on_create: on_create.sh}}
     patching: {{strategy: when_idle, rollback_alarms: [too-hot]}}
 governance: {{teams: {{research: {{quota: {{h200: 2}}}}}}}}
-observability: {{workspace: {WORKSPACE}}}
+observability: {{workspace: {WORKSPACE}, grafana: true}}
 """
 """As much as can be adopted."""
 

@@ -278,13 +278,21 @@ def answers() -> dict[tuple[str, str], Any]:
             ]
         },
         ("eks", "describe_addon_versions"): addon_versions(),
+        ("eks", "describe_addon_configuration"): addon_schema({"type": "object"}),
         ("eks", "describe_cluster"): eks_cluster(),
         ("eks", "list_addons"): {"addons": ["vpc-cni", "kube-proxy", "eks-pod-identity-agent"]},
+        ("sso-admin", "list_instances"): identity_center("ACTIVE"),
         ("ecr", "describe_images"): {"imageDetails": []},
         ("secretsmanager", "describe_secret"): {"Name": "slurm"},
         ("sns", "get_topic_attributes"): {"Attributes": {}},
         ("amp", "describe_workspace"): prometheus_workspace("ACTIVE"),
     }
+
+
+def identity_center(*statuses: str) -> dict[str, Any]:
+    """Instances of IAM Identity Center in such states."""
+    arn = "arn:aws:sso:::instance/ssoins-1234567890abcdef"
+    return {"Instances": [{"InstanceArn": arn, "Status": status} for status in statuses]}
 
 
 def prometheus_workspace(status: str) -> dict[str, Any]:
@@ -302,6 +310,11 @@ def addon_versions(*versions: str) -> dict[str, Any]:
     """Versions of whichever add-on is asked for; those that podwright pins when none are given."""
     existing = versions or tuple(pin.version for pin in addon_pins())
     return {"addons": [{"addonVersions": [{"addonVersion": version} for version in existing]}]}
+
+
+def addon_schema(schema: dict[str, Any]) -> Callable[..., dict[str, Any]]:
+    """The schema of whichever add-on is asked for."""
+    return lambda **request: {**request, "configurationSchema": json.dumps(schema)}
 
 
 def clusters(name: str, **cluster: Any) -> dict[tuple[str, str], Any]:

@@ -10,11 +10,13 @@ from preflight_answers import (
     REGION,
     SECRET,
     WORKSPACE,
+    addon_schema,
     addon_versions,
     clusters,
     eks_cluster,
     file_system,
     hyperpod,
+    identity_center,
     prometheus_workspace,
     refusal,
 )
@@ -131,12 +133,12 @@ CASES = [
     Case(
         "PRE061",
         "new",
-        "standard support of Kubernetes 1.34 ends on 2026-12-02",
+        "ends on 2027-02-18; extended support costs more: $0.60 an hour instead of $0.10",
         "later version",
         {
             ("eks", "describe_cluster_versions"): {
                 "clusterVersions": [
-                    {"clusterVersion": "1.34", "endOfStandardSupportDate": datetime(2026, 12, 2, tzinfo=UTC)}
+                    {"clusterVersion": "1.34", "endOfStandardSupportDate": datetime(2027, 2, 18, tzinfo=UTC)}
                 ]
             }
         },
@@ -147,6 +149,36 @@ CASES = [
         "EKS has no coredns v1.13.2-eksbuild.7 for Kubernetes 1.34; it has v9.9.9-eksbuild.1",
         "addons: {coredns: v9.9.9-eksbuild.1}",
         {("eks", "describe_addon_versions"): addon_versions("v9.9.9-eksbuild.1")},
+    ),
+    Case(
+        "PRE062",
+        "adopted",
+        "EKS has no amazon-sagemaker-hyperpod-taskgovernance v1.6.0-eksbuild.1 for Kubernetes 1.34",
+        "addons: {amazon-sagemaker-hyperpod-taskgovernance: v9.9.9-eksbuild.1}",
+        {("eks", "describe_addon_versions"): addon_versions("v9.9.9-eksbuild.1")},
+    ),
+    Case(
+        "PRE069",
+        "adopted",
+        "does not take the configuration that it would get: $.metricsProvider: {",
+        "describe-addon-configuration --addon-name amazon-sagemaker-hyperpod-observability",
+        {
+            ("eks", "describe_addon_configuration"): addon_schema(
+                {"type": "object", "properties": {"metricsProvider": {"type": "string"}}}
+            )
+        },
+    ),
+    Case(
+        "PRE069",
+        "new",
+        "'webhook' was unexpected",
+        "describe-addon-configuration --addon-name cert-manager",
+        {
+            ("eks", "describe_addon_configuration"): addon_schema(
+                {"properties": {"nodeSelector": {}, "tolerations": {}, "cainjector": {}}, "additionalProperties": False}
+            )
+        },
+        more="platform: {cert_manager: {}}",
     ),
     Case(
         "PRE063",
@@ -297,5 +329,15 @@ CASES = [
             ("not there", refusal("ResourceNotFoundException")),
             ("DELETING", prometheus_workspace("DELETING")),
         )
+    ),
+    *(
+        Case(
+            "PRE075",
+            "adopted",
+            "us-west-2 shows no active instance of IAM Identity Center",
+            "grafana: false",
+            {("sso-admin", "list_instances"): identity_center(*statuses)},
+        )
+        for statuses in ((), ("CREATE_IN_PROGRESS",))
     ),
 ]

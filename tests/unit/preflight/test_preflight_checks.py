@@ -96,7 +96,7 @@ def test_only_reads() -> None:
 def test_asks_for_what_its_page_names() -> None:
     """So whoever has the permissions of the page is never told that one is missing."""
     prefixes, renamed = (
-        {"service-quotas": "servicequotas", "amp": "aps"},
+        {"service-quotas": "servicequotas", "amp": "aps", "sso-admin": "sso"},
         {"HeadBucket": "ListBucket", "HeadObject": "ListBucket"},
     )
     stray = {
