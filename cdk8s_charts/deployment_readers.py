@@ -1,8 +1,8 @@
 """A Kubernetes group whose members may see one Deployment and nothing else."""
 
-from typing import Any, Final
+from typing import Any
 
-_API: Final = "rbac.authorization.k8s.io"
+from .named_readers import named_readers
 
 
 def deployment_readers(name: str, *, group: str, deployment: str) -> list[dict[str, Any]]:
@@ -10,12 +10,4 @@ def deployment_readers(name: str, *, group: str, deployment: str) -> list[dict[s
 
     A cluster role, because a role needs the namespace, and what installs the Deployment makes that.
     """
-    rule = {"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": [deployment], "verbs": ["get"]}
-    binding = {
-        "roleRef": {"apiGroup": _API, "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": _API, "kind": "Group", "name": group}],
-    }
-    return [
-        {"apiVersion": f"{_API}/v1", "kind": kind, "metadata": {"name": name}, **fields}
-        for kind, fields in (("ClusterRole", {"rules": [rule]}), ("ClusterRoleBinding", binding))
-    ]
+    return named_readers(name, group=group, api_group="apps", resource="deployments", names=[deployment])

@@ -99,6 +99,7 @@ class EksStack(cdk.Stack):
             subnets=self.control_plane.subnets,
             security_group=self.control_plane.security_group,
             key=network.key,
+            rules=self.control_plane.rules,
         )
         """Runs commands where a laptop cannot reach the Kubernetes API."""
         if settings.argo_cd:

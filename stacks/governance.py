@@ -5,14 +5,17 @@ from collections.abc import Sequence
 import aws_cdk as cdk
 from constructs import Construct
 
+from ..cdk8s_charts.namespace_readers import TEAM_NAMESPACE_READERS, namespace_readers
 from ..cdk8s_charts.priority_classes import priority_classes
 from ..cdk8s_charts.team import team_namespaces, team_objects, team_roles
 from ..cdk8s_charts.team_folders import team_folders
+from ..config.catalog.kubernetes_groups import NAMESPACE_READERS
 from ..constructs.eks.manifests import Manifests
+from ..constructs.hyperpod.nodes_ready.namespaces import NamespacesReady
 from ..planning.helm.chart_values import system_placement
 from ..planning.jobs.queue import pod_priorities
 from ..planning.kubernetes.deployed_values import DeployedValues
-from ..planning.kubernetes.isolation import team_access
+from ..planning.kubernetes.isolation import awaited_namespaces
 from ..planning.resolved import ResolvedEnvironment
 from .cluster import ClusterStack
 from .deployed_values import deployed_values
@@ -55,9 +58,18 @@ class GovernanceStack(cdk.Stack):
         if priorities := pod_priorities(governance, resolved.environment.jobs.values()):
             classes = priority_classes(priorities)
             Manifests(self, "PodPriorities", cluster=eks.api_access.eks_cluster, objects=classes)
-        # The service makes namespaces together with quotas, so what lies in them has to wait for these.
-        if not own_namespaces and team_access(governance):
-            self.isolation = self._isolate(resolved, eks, values, after=quotas)
+        # The service makes namespaces some time after it has answered that the quotas are there.
+        if namespaces := awaited_namespaces(governance):
+            teams = NamespacesReady(
+                self,
+                "TeamNamespaces",
+                api_access=eks.api_access,
+                namespaces=namespaces,
+                made_by=quotas,
+                group=NAMESPACE_READERS,
+                readers=namespace_readers(TEAM_NAMESPACE_READERS, group=NAMESPACE_READERS, namespaces=namespaces),
+            )
+            self.isolation = self._isolate(resolved, eks, values, after=[teams.ready])
 
     def _isolate(
         self,

@@ -14,6 +14,9 @@ TEAM_LABEL: Final = "podwright/team"
 KUEUE_READERS: Final = "podwright:kueue-readers"
 """May see the Deployment of Kueue's controller and nothing else."""
 
+NAMESPACE_READERS: Final = "podwright:namespace-readers"
+"""May see the namespaces of teams and nothing in them."""
+
 KAI_CONTROLLER: Final = "queue-controller"
 """Deployment of KAI's that checks every queue. Its operator starts it after the release is there."""
 

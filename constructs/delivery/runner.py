@@ -12,7 +12,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from ...config.catalog.kubernetes_groups import NODE_READERS
 from ..common.permission import allow
@@ -62,6 +62,7 @@ class Runner(Construct):
         security_group: ec2.ISecurityGroup,
         key: kms.IKey,
         access: Access = "view",
+        rules: Sequence[cdk.CfnResource] = (),
     ) -> None:
         """Defines the project.
 
@@ -75,6 +76,7 @@ class Runner(Construct):
             security_group: A group that may reach it.
             key: Encrypts logs and what a build leaves.
             access: What the runner may do in Kubernetes: look, or everything.
+            rules: Rules of the group, which come first.
         """
         super().__init__(scope, construct_id)
 
@@ -122,7 +124,7 @@ class Runner(Construct):
             queued_timeout=cdk.Duration.minutes(30),
         )
         # CodeBuild tries the role's permissions when the project is made.
-        project.node.add_dependency(role)
+        project.node.add_dependency(role, *(cast(IDependable, rule) for rule in rules))
         cdk.Validations.of(project.node.find_child("PolicyDocument")).acknowledge(
             cdk.Acknowledgment(
                 id="AwsSolutions::AwsSolutions-IAM5[Resource::*]",

@@ -92,29 +92,19 @@ class EksControlPlane(Construct):
         # In the order of zones and not of the mapping, so that the template does not change with the file's order.
         subnets = [control_plane_subnets[zone] for zone in sorted(control_plane_subnets)]
         tools = KubectlV35Layer(self, "Kubectl")
+        self._functions: list[lambda_.CfnFunction] = []
         layer = cast(lambda_.ILayerVersion, tools)
         if settings.existing is None:
             cluster = self._create(settings, vpc, subnets, key, layer)
         else:
             cluster = self._adopt(settings.existing, vpc, subnets, key, layer)
         self._admins(cluster, settings.admins)
-        if open_node_rules:
-            Traffic(
-                self,
-                "NodesToApi",
-                source=node_security_group,
-                target=cluster.cluster_security_group,
-                ports=[API],
-                description="Kubernetes API",
-            )
-            Traffic(
-                self,
-                "ApiToNodes",
-                source=cluster.cluster_security_group,
-                target=node_security_group,
-                ports=TO_NODES,
-                description="kubelets and webhooks",
-            )
+        self.rules = self._open(cluster, node_security_group) if open_node_rules else []
+        """Rules between nodes and control plane; what runs in the control plane's group comes after them."""
+        for function in self._functions:
+            for rule in self.rules:
+                # What it applies may be checked by a webhook, whose pods run on nodes.
+                function.add_resource_dependency(rule)
 
         self.cluster = cluster
         """The cluster; charts and manifests are added to it."""
@@ -124,6 +114,17 @@ class EksControlPlane(Construct):
         """Subnets in which helpers of the control plane run."""
         self.tools = tools
         """Lambda layer with kubectl and helm."""
+
+    def _open(self, cluster: eks.ICluster, nodes: ec2.ISecurityGroup) -> list[cdk.CfnResource]:
+        """Let nodes reach the API, and the API kubelets and webhooks; returns the rules."""
+        control_plane = cluster.cluster_security_group
+        to_api = Traffic(
+            self, "NodesToApi", source=nodes, target=control_plane, ports=[API], description="Kubernetes API"
+        )
+        to_nodes = Traffic(
+            self, "ApiToNodes", source=control_plane, target=nodes, ports=TO_NODES, description="kubelets and webhooks"
+        )
+        return [*to_api.rules, *to_nodes.rules]
 
     def _create(
         self, settings: Eks, vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet], key: kms.IKey, layer: lambda_.ILayerVersion
@@ -245,6 +246,7 @@ class EksControlPlane(Construct):
             function.node.try_remove_child("LogGroup")
             resource = cast(lambda_.CfnFunction, function.node.default_child)
             resource.add_property_override("LoggingConfig.LogGroup", log_group.log_group_name)
+            self._functions.append(resource)
         self._acknowledge_provider(provider)
 
     def _acknowledge_provider(self, provider: IConstruct) -> None:

@@ -98,9 +98,10 @@ class SlurmAccounting(Construct):
         self.key = None if existing else key
         """Key that decrypts the secret; unknown of an existing one."""
 
-    def _open(self, clients: ec2.ISecurityGroup, group: ec2.ISecurityGroup, port: int) -> None:
-        ports = [Ports("tcp", port, port)]
-        Traffic(self, "FromClients", source=clients, target=group, ports=ports, description="slurmdbd on controllers")
+    def _open(self, clients: ec2.ISecurityGroup, group: ec2.ISecurityGroup, port: int) -> list[cdk.CfnResource]:
+        """Open the port to clients; returns the rules."""
+        ports, reason = [Ports("tcp", port, port)], "slurmdbd on controllers"
+        return Traffic(self, "FromClients", source=clients, target=group, ports=ports, description=reason).rules
 
     def _secret(self, key: kms.IKey, protection: Protection) -> secretsmanager.CfnSecret:
         """The database's user with a generated password of 32 characters, which no template shows."""
@@ -136,7 +137,7 @@ class SlurmAccounting(Construct):
         group = ec2.SecurityGroup(
             self, "SecurityGroup", vpc=vpc, allow_all_outbound=False, description="Slurm accounting database"
         )
-        self._open(clients, group, _PORT)
+        rules = self._open(clients, group, _PORT)
         locations = rds.CfnDBSubnetGroup(
             self,
             "Subnets",
@@ -169,6 +170,9 @@ class SlurmAccounting(Construct):
             deletion_protection=protection == "retain",
             enable_cloudwatch_logs_exports=_LOGS,
         )
+        # Whoever is made after the database finds it open, and what still writes when all of it goes is not cut off.
+        for rule in rules:
+            cluster.add_resource_dependency(rule)
         writer = self._instance("Writer", cluster)
         if settings.standby:
             # Whichever instance is made first becomes the writer.

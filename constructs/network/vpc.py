@@ -73,9 +73,10 @@ class ZonedSubnet(Construct):
         self.availability_zone = self.resource.attr_availability_zone
         """Name of the zone, which only a deployment knows."""
         self.route_table_id = ec2.CfnRouteTable(self, "RouteTable", vpc_id=vpc_id, tags=[self.name]).ref
-        ec2.CfnSubnetRouteTableAssociation(
+        self.association = ec2.CfnSubnetRouteTableAssociation(
             self, "Association", route_table_id=self.route_table_id, subnet_id=self.subnet_id
         )
+        """Without it the subnet has the routes of the VPC's main table, which lead nowhere."""
 
         self.interface = ec2.Subnet.from_subnet_attributes(
             self,
@@ -213,7 +214,8 @@ class ZonedVpc(Construct):
                 allocation_id=address.attr_allocation_id,
                 tags=[public.name],
             )
-            gateways[zone].add_resource_dependency(route)
+            for resource in (route, public.association):
+                gateways[zone].add_resource_dependency(resource)
         private = [(zone, subnet) for (zone, role), subnet in self._subnets.items() if role != "public"]
         for zone, subnet in (*private, *self._further):
             subnet.route_out(nat_gateway_id=gateways.get(zone, gateways[zones[0]]).ref)

@@ -66,7 +66,7 @@ class OpenZfsHome(Construct):
         group = ec2.SecurityGroup(
             self, "SecurityGroup", vpc=vpc, allow_all_outbound=False, description="FSx for OpenZFS server"
         )
-        Traffic(self, "FromClients", source=clients, target=group, ports=_PORTS, description="NFS from nodes")
+        way = Traffic(self, "FromClients", source=clients, target=group, ports=_PORTS, description="NFS from nodes")
         kind = fsx.CfnFileSystem
         # The security group decides who gets this far.
         everyone = kind.ClientConfigurationsProperty(clients="*", options=_EXPORT_OPTIONS)
@@ -94,6 +94,8 @@ class OpenZfsHome(Construct):
                 ),
             ),
         )
+        for rule in way.rules:
+            resource.add_resource_dependency(rule)
         for lasting in (group, resource):
             lasting.apply_removal_policy(removal_policy(protection))
         cdk.Tags.of(self).add("Name", self.node.path)

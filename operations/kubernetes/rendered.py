@@ -8,14 +8,20 @@ from typing import Any
 
 from ...config.catalog.images import Image
 from ...config.catalog.instance_types import Catalog, environment_types
-from ...config.catalog.kubernetes_groups import KAI_CONTROLLER, KAI_READERS, KUEUE_READERS, TEAM_LABEL
+from ...config.catalog.kubernetes_groups import (
+    KAI_CONTROLLER,
+    KAI_READERS,
+    KUEUE_READERS,
+    NAMESPACE_READERS,
+    TEAM_LABEL,
+)
 from ...config.settings.environment import Environment
 from ...config.settings.governance.task_governance import CONTROLLER
 from ...config.settings.governance.teams import Engine
 from ...planning.helm.chart_values import system_placement
 from ...planning.jobs.queue import pod_priorities
 from ...planning.kubernetes.deployed_values import DeployedValues
-from ...planning.kubernetes.isolation import team_access
+from ...planning.kubernetes.isolation import awaited_namespaces, team_access
 from ...planning.quota.policy import countable_groups, environment_policy
 
 Object = dict[str, Any]
@@ -80,8 +86,12 @@ def _readers(name: str, group: str, deployment: str) -> Iterable[Object]:
 
 
 def _hyperpod(environment: Environment, types: Catalog) -> Iterator[Object]:
-    """Quotas are CloudFormation's; Kubernetes only has who may watch the add-on."""
+    """Quotas are CloudFormation's; Kubernetes only has who may watch the add-on and the teams' namespaces."""
+    from ...cdk8s_charts.namespace_readers import TEAM_NAMESPACE_READERS, namespace_readers
+
     yield from _readers("podwright-kueue-readers", KUEUE_READERS, CONTROLLER)
+    if names := awaited_namespaces(environment.governance):
+        yield from namespace_readers(TEAM_NAMESPACE_READERS, group=NAMESPACE_READERS, namespaces=names)
 
 
 def _kueue(environment: Environment, types: Catalog) -> Iterator[Object]:

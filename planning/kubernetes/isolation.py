@@ -2,11 +2,22 @@
 
 from ...config.settings.governance.team_access import TeamAccess
 from ...config.settings.governance.teams import Governance
+from ..quota.team_names import team_namespace
 
 
 def team_access(governance: Governance) -> dict[str, TeamAccess]:
     """What teams say of their place in Kubernetes, by team; without the teams that say nothing."""
     return {name: team.access for name, team in governance.teams.items() if team.access}
+
+
+def awaited_namespaces(governance: Governance) -> tuple[str, ...]:
+    """The namespaces of teams that SageMaker makes, after it has answered that the quotas are there.
+
+    All of them where podwright has objects in any; none with the other engines, where namespaces are podwright's.
+    """
+    if governance.engine != "hyperpod" or not team_access(governance):
+        return ()
+    return tuple(team_namespace("hyperpod", team) for team in sorted(governance.teams))
 
 
 def names_identities(governance: Governance) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES
+from podwright.config.catalog.limits import limits
 from podwright.sandbox.cloudformation.evaluate import references
 from synthesis import NAMES, environment, synthesis
 
@@ -25,6 +26,7 @@ CUSTOM_TYPES = {
     "Custom::PodwrightDeploymentReady",
     "Custom::PodwrightGrafanaContent",
     "Custom::PodwrightLifecycle",
+    "Custom::PodwrightNamespacesReady",
     "Custom::PodwrightNodesReady",
     "Custom::PodwrightSchedulerConfig",
     "Custom::PodwrightServiceLogs",
@@ -111,13 +113,13 @@ def test_hyperpod_finds_its_dependencies_chart(name: str) -> None:
 PRINCIPALS_ONLY = ("AWS::EKS::AccessEntry",)
 
 
-def made_before(template: Mapping[str, Any], logical_id: str) -> set[str]:
+def made_before(resources: Mapping[str, Mapping[str, Any]], logical_id: str) -> set[str]:
     """Every resource that CloudFormation has made, and not yet deleted, whenever this one exists."""
-    resources, before, open_ids = template["Resources"], set[str](), [logical_id]
+    before, open_ids = set[str](), [logical_id]
     while open_ids:
         resource = resources[open_ids.pop()]
         direct = references(resource.get("Properties", {})) | set(resource.get("DependsOn", ()))
-        new = (direct & set(resources)) - before
+        new = (direct & resources.keys()) - before
         before |= new
         open_ids += new
     return before
@@ -142,12 +144,119 @@ def test_what_has_a_role_has_its_policies_from_beginning_to_end(name: str) -> No
             if resource["Type"].startswith("AWS::IAM::") or resource["Type"] in PRINCIPALS_ONLY:
                 continue
             roles = references(resource.get("Properties", {})) & set(policies)
-            before = made_before(template, logical_id) if roles else set()
+            before = made_before(template["Resources"], logical_id) if roles else set()
             # A policy about the resource itself can only come after it.
             late = {
                 policy
                 for role in roles
                 for policy in policies[role] - before
-                if logical_id not in made_before(template, policy)
+                if logical_id not in made_before(template["Resources"], policy)
             }
             assert not late, f"{stack}/{logical_id}"
+
+
+RULES = ("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress")
+# What CloudFormation keeps apart from the resource that it is about, and the property that names that.
+ABOUT = {
+    **dict.fromkeys(RULES, "GroupId"),
+    "AWS::S3::BucketPolicy": "Bucket",
+    "AWS::EC2::Route": "RouteTableId",
+    "AWS::EC2::SubnetRouteTableAssociation": "SubnetId",
+}
+# They have addresses in a subnet and call nobody, or only say what may be done with a bucket.
+CALL_NOBODY = ("AWS::EC2::VPCEndpoint", "AWS::IAM::Policy", "AWS::IAM::Role", "AWS::EC2::SecurityGroup")
+
+
+def values_in(properties: object) -> Iterator[str]:
+    """Each value within properties, as text that is the same for the same value."""
+    yield json.dumps(properties, sort_keys=True)
+    if isinstance(properties, Mapping):
+        properties = list(properties.values())
+    if isinstance(properties, list):
+        for item in properties:
+            yield from values_in(item)
+
+
+def terms_of(resources: Mapping[str, Mapping[str, Any]]) -> dict[str, set[str]]:
+    """The rules, policies, routes and associations about each thing, by the value with which templates name it."""
+    terms: dict[str, set[str]] = {}
+    for logical_id, resource in resources.items():
+        if resource["Type"] in ABOUT:
+            about = resource["Properties"][ABOUT[resource["Type"]]]
+            terms.setdefault(json.dumps(about, sort_keys=True), set()).add(logical_id)
+    return terms
+
+
+def with_routes(resources: Mapping[str, Mapping[str, Any]], terms: dict[str, set[str]]) -> dict[str, set[str]]:
+    """The same, where a subnet has the routes of its route table too."""
+    reached = {value: set(names) for value, names in terms.items()}
+    for names in reached.values():
+        for name in list(names):
+            table = resources[name]["Properties"].get("RouteTableId")
+            if resources[name]["Type"] == "AWS::EC2::SubnetRouteTableAssociation":
+                names |= terms.get(json.dumps(table, sort_keys=True), set())
+    return reached
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_in_a_security_group_or_writes_to_a_bucket_has_its_rules(name: str) -> None:
+    """Rules, policies and routes are resources of their own, which nothing that uses them names.
+
+    FSx and RDS look at their security group when they are made; a database whose rule goes first is cut off from what
+    still writes to it.
+    """
+    late = []
+    for stack, template in synthesis(name).templates.items():
+        resources = template["Resources"]
+        terms = with_routes(resources, terms_of(resources))
+        for logical_id, resource in resources.items():
+            if resource["Type"] in (*ABOUT, *CALL_NOBODY):
+                continue
+            used = terms.keys() & set(values_in(resource.get("Properties", {})))
+            needed = {term for value in used for term in terms[value]}
+            missing = needed - made_before(resources, logical_id) if needed else set()
+            # A rule about the resource itself can only come after it.
+            late += [
+                f"{stack}/{logical_id} ({resource['Type']}): {term}"
+                for term in sorted(missing)
+                if logical_id not in made_before(resources, term)
+            ]
+    assert late == []
+
+
+MANIFEST, WAIT = "Custom::AWSCDK-EKS-KubernetesResource", "Custom::PodwrightNamespacesReady"
+
+
+def objects_of(resource: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The Kubernetes objects of a manifest; values that only a deployment knows are `?` in it."""
+    manifest = resource["Properties"]["Manifest"]
+    if isinstance(manifest, dict):
+        manifest = "".join(part if isinstance(part, str) else "?" for part in manifest["Fn::Join"][1])
+    return json.loads(manifest)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_objects_in_namespaces_that_sagemaker_makes_wait_for_them(name: str) -> None:
+    """The service makes `hyperpod-ns-TEAM` after it has answered that the quota is there."""
+    actual = synthesis(name)
+    prefix = limits().compute_quota.namespace_prefix
+    late = []
+    for stack in actual.templates:
+        if stack.endswith(".nested.template.json"):
+            continue
+        resources = actual.whole(stack)
+        waits = {key: set(item["Properties"]["Namespaces"]) for key, item in resources.items() if item["Type"] == WAIT}
+        for logical_id, resource in resources.items():
+            namespaces = {
+                item["metadata"].get("namespace", "")
+                for item in (objects_of(resource) if resource["Type"] == MANIFEST else ())
+            }
+            needed = {item for item in namespaces if item.startswith(prefix)}
+            awaited = {item for wait in made_before(resources, logical_id) & waits.keys() for item in waits[wait]}
+            late += [f"{stack}/{logical_id}: {item}" for item in sorted(needed - awaited)]
+    assert late == []
+
+
+def test_some_environment_has_objects_in_namespaces_that_sagemaker_makes() -> None:
+    """Without one, the test before this one would be about nothing."""
+    assert [name for name in NAMES if synthesis(name).resources(WAIT)]

@@ -12,6 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 from werkzeug.test import Client
 
+from modelled_client import ModelledClient
 from podwright.sandbox.protocol.service import Refusal
 from podwright.sandbox.telemetry.grafana import PREFIX, Grafana, Workspace
 from podwright.sandbox.telemetry.grafana_http import GrafanaHttp
@@ -66,7 +67,8 @@ class GrafanaAccount:
         self.faults: list[int] = []
         self.calls: list[str] = []
         self.objects: dict[str, bytes] = {}
-        monkeypatch.setattr(index, "aws", {"grafana": self.client, "s3": self}.__getitem__)
+        clients = {"grafana": ModelledClient("grafana", self.client), "s3": ModelledClient("s3", self)}
+        monkeypatch.setattr(index, "aws", clients.__getitem__)
         monkeypatch.setattr(api.urllib.request, "urlopen", self._open)
         monkeypatch.setattr(api.time, "sleep", lambda _: None)
 

@@ -9,6 +9,7 @@ from typing import Any
 import boto3
 import pytest
 
+from modelled_client import ModelledClient
 from podwright.constructs.hyperpod.training_plan.handler import index
 from podwright.planning.purchase.offers import Request
 from podwright.planning.purchase.steps import Call
@@ -132,8 +133,8 @@ class HandlerAccount:
 
     def client(self, name: str, config: Any) -> Any:
         if name == "sagemaker" and config.retries.get("total_max_attempts") != 1:
-            return SageMakerWithoutRetry(self.plans)
-        return self.clients[name]
+            return ModelledClient(name, SageMakerWithoutRetry(self.plans))
+        return ModelledClient(name, self.clients[name])
 
     def sleep(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)

@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
+from modelled_client import ModelledClient
 from podwright.constructs.observability.cluster_events.handler import index
 from podwright.constructs.observability.cluster_events.handler.memory import MOST_IN_AN_HOUR
 
@@ -39,8 +40,8 @@ class EventServices:
         assert service == "dynamodb"
         return self._dynamodb
 
-    def client(self, service: str, config: object) -> "EventServices":
-        return self
+    def client(self, service: str, config: object) -> ModelledClient:
+        return ModelledClient(service, self)
 
     def describe_cluster_event(self, **request: str) -> dict[str, Any]:
         self.asked.append(request)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-import boto3
 import pytest
 from botocore.stub import Stubber
 
@@ -14,7 +13,9 @@ from podwright.constructs.hyperpod.cluster_extension.handler import index
 
 CLUSTER = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster-extension/abcdefghijkl/observability"
-CLIENT = boto3.Session("key", "secret", region_name="us-west-2").client("sagemaker")
+CLIENT = index.session_with_models().client(
+    "sagemaker", region_name="us-west-2", aws_access_key_id="key", aws_secret_access_key="secret"
+)
 SETTINGS = {"metricsProvider": {"nodeMetrics": {"level": "ADVANCED"}}}
 OWNER = {"Key": "podwright:resource", "Value": "0a1b/Extension"}
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -81,7 +82,7 @@ class StubbedSageMaker:
         self.described("Deleting")
         self.stub.add_client_error("describe_cluster_extension", "ResourceNotFound", expected_params=ADDRESS)
 
-    def run(self, request: str) -> dict[str, Any]:
+    def run(self, request: str, identifier: str = f"{CLUSTER}/sagemaker-observability") -> dict[str, Any]:
         """Carry a request out; returns what CloudFormation got."""
         event = {
             "RequestType": request,
@@ -90,7 +91,7 @@ class StubbedSageMaker:
             "RequestId": "request",
             "LogicalResourceId": "Extension",
             "ResourceType": "Custom::PodwrightClusterExtension",
-            "PhysicalResourceId": f"{CLUSTER}/sagemaker-observability",
+            **({"PhysicalResourceId": identifier} if request != "Create" else {}),
             "ResourceProperties": {
                 "ClusterArn": CLUSTER,
                 "Name": "sagemaker-observability",
@@ -113,7 +114,7 @@ def sagemaker(monkeypatch: pytest.MonkeyPatch) -> Iterator[StubbedSageMaker]:
         answers.append(json.loads(call.body))
         return Reply()
 
-    monkeypatch.setattr(index.boto3, "Session", lambda: type("Session", (), {"client": lambda *_, **__: CLIENT})())
+    monkeypatch.setattr(index.boto3, "Session", lambda **_: type("Session", (), {"client": lambda *_, **__: CLIENT})())
     monkeypatch.setattr(index.time, "sleep", lambda _: None)
     with serving(cloudformation) as server:
         yield StubbedSageMaker(server.url, answers)
@@ -202,3 +203,21 @@ def test_deletion_takes_ours_and_leaves_everything_else(sagemaker: StubbedSageMa
     assert sagemaker.run("Delete")["Status"] == "SUCCESS"
     sagemaker.stub.add_client_error("list_cluster_extensions", "ResourceNotFound")
     assert sagemaker.run("Delete")["Status"] == "SUCCESS"
+
+
+def test_what_failed_before_its_creation_is_deleted_without_a_call(sagemaker: StubbedSageMaker) -> None:
+    sagemaker.listed("1.2.0", owner={"Key": "team", "Value": "ml"})
+    refused = sagemaker.run("Create")
+    assert (refused["Status"], refused["PhysicalResourceId"]) == ("FAILED", "Extension-not-created")
+    assert sagemaker.run("Delete", refused["PhysicalResourceId"])["Status"] == "SUCCESS"
+
+
+def test_what_failed_after_its_creation_is_looked_for_and_deleted(sagemaker: StubbedSageMaker) -> None:
+    sagemaker.listed()
+    sagemaker.created()
+    sagemaker.described("CreateFailed")
+    failed = sagemaker.run("Create")
+    assert (failed["Status"], failed["PhysicalResourceId"]) == ("FAILED", f"{CLUSTER}/sagemaker-observability")
+    sagemaker.listed("1.2.0")
+    sagemaker.removed()
+    assert sagemaker.run("Delete", failed["PhysicalResourceId"])["Status"] == "SUCCESS"

@@ -15,6 +15,7 @@ from podwright.config.catalog.kubernetes_groups import (
     KAI_CONTROLLER,
     KAI_READERS,
     KUEUE_READERS,
+    NAMESPACE_READERS,
     NODE_READERS,
     team_group,
 )
@@ -46,6 +47,7 @@ SUBJECTS: dict[str, tuple[str, list[str]]] = {
     "trainer": account(OWN, "trainer"),
     "node readers": ("lambda", [NODE_READERS]),
     "kueue readers": ("lambda", [KUEUE_READERS]),
+    "namespace readers": ("lambda", [NAMESPACE_READERS]),
     "kai readers": ("lambda", [KAI_READERS]),
     "labeller": account("kube-system", "podwright-benchmark-labels"),
     "neuron plugin": account("kube-system", "neuron-device-plugin"),
@@ -222,6 +224,12 @@ def test_readers_see_one_deployment(authorizer: ApiServer) -> None:
     assert allowed(authorizer, "get deployments.apps other", "kueue-system") == ""
     assert allowed(authorizer, "list deployments.apps", "kai-scheduler") == ""
     assert allowed(authorizer, f"patch deployments.apps {CONTROLLER}", "kueue-system") == ""
+
+
+def test_readers_see_the_namespaces_that_they_wait_for(authorizer: ApiServer) -> None:
+    assert allowed(authorizer, f"get namespaces {OWN}") == "namespace-readers"
+    assert allowed(authorizer, "get namespaces kube-system") == ""
+    assert allowed(authorizer, f"delete namespaces {OWN}") == ""
 
 
 def resources_of_jobs() -> set[str]:

@@ -1,4 +1,4 @@
-"""Just enough of the Kubernetes API to see nodes and Deployments, over HTTPS with the standard library."""
+"""Just enough of the Kubernetes API to see nodes, Deployments and namespaces, over HTTPS with the standard library."""
 
 import base64
 import json
@@ -72,6 +72,10 @@ class KubernetesApi:
     def deployment(self, namespace: str, name: str) -> dict[str, Any]:
         """A Deployment. Raises OSError when there is none, or the API cannot be reached or refuses."""
         return self._get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}")
+
+    def namespace(self, name: str) -> dict[str, Any]:
+        """A namespace. Raises OSError when there is none, or the API cannot be reached or refuses."""
+        return self._get(f"/api/v1/namespaces/{name}")
 
     def _get(self, path: str, accept: str = "application/json") -> dict[str, Any]:
         # A token anew for each call: it ends after a quarter of an hour, and some waits are longer.

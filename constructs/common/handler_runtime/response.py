@@ -29,6 +29,15 @@ class Answer:
     """Attributes that the template reads with Fn::GetAtt."""
 
 
+def was_not_created(event: Mapping[str, Any]) -> bool:
+    """Whether a request is to delete what a creation failed to make, before it had an id of its own."""
+    return event["RequestType"] == "Delete" and event["PhysicalResourceId"] == _not_created(event)
+
+
+def _not_created(event: Mapping[str, Any]) -> str:
+    return f"{event['LogicalResourceId']}-not-created"
+
+
 Handle = Callable[[dict[str, Any], Any], Answer | None]
 
 
@@ -37,6 +46,8 @@ def answering(handle: Handle) -> Callable[[dict[str, Any], Any], None]:
 
     `handle` gets the request and the Lambda context. What it raises becomes the failure's reason, so its messages are
     for people. It returns None to leave the request open when it has arranged that another invocation answers it.
+    A creation that is about to change something writes its id into the request's `PhysicalResourceId`, so that the
+    deletion that follows a failure looks for it.
     """
 
     def entry(event: dict[str, Any], context: Any) -> None:
@@ -60,7 +71,7 @@ def _failure(event: dict[str, Any], context: Any, error: Exception) -> dict[str,
         "Status": "FAILED",
         "Reason": f"{reason} (log group {context.log_group_name}, stream {context.log_stream_name})",
         # A create that failed still needs an id: CloudFormation asks to delete it during the rollback.
-        "PhysicalResourceId": event.get("PhysicalResourceId") or f"{event['LogicalResourceId']}-not-created",
+        "PhysicalResourceId": event.get("PhysicalResourceId") or _not_created(event),
     }
 
 

@@ -7,6 +7,9 @@ names those that are gone as null, which gives them their defaults back; an earl
 HyperPod installs on every node by and by. A request is answered once all have it, at once when it failed, and after
 some minutes in any case: a node that comes later must not hold up a deployment, and `podwright doctor` says what lacks.
 
+Lambda's own SDK may be older than these calls, which botocore has from 1.43.127 (2026-11-09) on: `models` brings what
+an older one lacks. A creation that failed before its first change says so by its id, and its deletion calls nobody.
+
 Sources: botocore 1.44.5, service model of SageMaker; SageMaker API Reference, UpdateClusterExtension, 2026-11.
 """
 
@@ -14,14 +17,17 @@ import json
 import logging
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from botocore.session import get_session
 
-from ....common.handler_runtime.response import Answer, answering
+from ....common.handler_runtime.response import Answer, answering, was_not_created
 
+_MODELS: Final = Path(__file__).parent / "models"
 OWNER_TAG: Final = "podwright:resource"
 _POLL_SECONDS: Final = 10
 # Left of Lambda's time, so that the answer to CloudFormation is sent before Lambda ends the process.
@@ -40,11 +46,21 @@ class Refused(Exception):
 
 def handle(event: dict[str, Any], context: Any) -> Answer:
     """Carry out one request."""
+    if was_not_created(event):
+        return Answer(event["PhysicalResourceId"])
     extension = Extension(event, context)
     if event["RequestType"] == "Delete":
         extension.delete()
         return Answer(event["PhysicalResourceId"])
     return extension.install()
+
+
+def session_with_models() -> boto3.Session:
+    """A session whose SageMaker has the calls for extensions, whichever botocore Lambda has."""
+    core = get_session()
+    # First, because botocore takes one file of a name. The next client reads it: nothing has been loaded yet.
+    core.get_component("data_loader").search_paths.insert(0, str(_MODELS))
+    return boto3.Session(botocore_session=core)
 
 
 class Extension:
@@ -62,20 +78,22 @@ class Extension:
         self.tags = [*properties.get("Tags", []), {"Key": OWNER_TAG, "Value": self.owner}]
         # The same for every retry of a request, so that a repeated call makes no second installation.
         self.token: str = event["RequestId"]
-        self.context = context
-        self.client = boto3.Session().client("sagemaker", config=_RETRIES)
+        self.event, self.context = event, context
+        self.client = session_with_models().client("sagemaker", config=_RETRIES)
 
     def install(self) -> Answer:
         """Install the extension, or bring the one that is there to the wanted version and settings."""
         result = self._find()
+        # Made of what identifies the extension: an update keeps it, so CloudFormation deletes nothing after one.
+        # From here on a failure may leave something behind, which this id lets a deletion look for.
+        self.event["PhysicalResourceId"] = f"{self.cluster}/{self.name}"
         # SageMaker updates an extension to later versions only.
         if result is not None and self._earlier(result["ExtensionVersion"]):
             self._remove(result["ExtensionArn"])
             result = None
         arn = self._create() if result is None else self._change(result["ExtensionArn"])
         status = self._settled(arn)
-        # Made of what identifies the extension: an update keeps it, so CloudFormation deletes nothing after one.
-        return Answer(f"{self.cluster}/{self.name}", {"Arn": arn, "Status": status})
+        return Answer(self.event["PhysicalResourceId"], {"Arn": arn, "Status": status})
 
     def delete(self) -> None:
         """Remove the extension, if there is one of ours."""

@@ -1,4 +1,4 @@
-"""Waits until an instance group has its nodes, or a Deployment its replicas.
+"""Waits until an instance group has its nodes, a Deployment its replicas, or teams their namespaces.
 
 In continuous mode a HyperPod cluster is InService before any node exists, so CloudFormation would continue to what
 needs nodes. A request may wait longer than a Lambda function runs: before its time is up the function invokes itself
@@ -17,9 +17,14 @@ import boto3
 
 from ....common.handler_runtime.response import Answer, answering
 from .deployment import ReplicasOfDeployment
+from .namespaces import NamespacesOfTeams
 from .nodes import RETRIES, NodesOfGroup
 
-_WAITS: Final = {"Custom::PodwrightNodesReady": NodesOfGroup, "Custom::PodwrightDeploymentReady": ReplicasOfDeployment}
+_WAITS: Final = {
+    "Custom::PodwrightNodesReady": NodesOfGroup,
+    "Custom::PodwrightDeploymentReady": ReplicasOfDeployment,
+    "Custom::PodwrightNamespacesReady": NamespacesOfTeams,
+}
 _POLL_SECONDS: Final = 15
 # Enough for one more look and for the answer to CloudFormation before Lambda ends the process.
 _MARGIN_SECONDS: Final = 90

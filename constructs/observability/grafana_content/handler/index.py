@@ -23,7 +23,7 @@ from typing import Any, Final
 import boto3
 from botocore.exceptions import ClientError
 
-from ....common.handler_runtime.response import Answer, answering
+from ....common.handler_runtime.response import Answer, answering, was_not_created
 from .grafana import Grafana, Refused
 
 ACCOUNT: Final = "podwright"
@@ -66,8 +66,8 @@ handler = answering(handle)
 
 def _delete(event: dict[str, Any], properties: dict[str, Any]) -> None:
     """Delete dashboards, sources and the folder, as far as they are there."""
-    # As the runtime names a creation that failed: of it nothing is there that could be deleted.
-    if event["PhysicalResourceId"].endswith("-not-created"):
+    # Of a creation that failed nothing is there that could be deleted.
+    if was_not_created(event):
         return
     try:
         with _signed_in(properties) as api:
