@@ -99,7 +99,7 @@ def _part(
     return str(path[-1]), each, -(-least // share), -(-group.count // share), -(-batch // share)
 
 
-class _Room(NamedTuple):
+class _Capacity(NamedTuple):
     """The nodes subnets of a zone together."""
 
     path: Path
@@ -110,7 +110,7 @@ class _Room(NamedTuple):
     """The arithmetic of `free`."""
 
 
-def _rooms(environment: Environment, types: Catalog) -> Iterator[tuple[str, Demand, _Room]]:
+def _capacities(environment: Environment, types: Catalog) -> Iterator[tuple[str, Demand, _Capacity]]:
     """Each zone with what its nodes take, and what its subnets have for them."""
     blocks: dict[str, list[Subnet]] = {}
     for subnet in planned(environment.network):
@@ -118,26 +118,26 @@ def _rooms(environment: Environment, types: Catalog) -> Iterator[tuple[str, Dema
             blocks.setdefault(subnet.zone, []).append(subnet)
     for zone, subnets in blocks.items():
         need = demand(environment, zone, types)
-        yield zone, need, _room(environment, subnets, need.largest)
+        yield zone, need, _capacity(environment, subnets, need.largest)
 
 
-def _room(environment: Environment, subnets: list[Subnet], largest: int) -> _Room:
+def _capacity(environment: Environment, subnets: list[Subnet], largest: int) -> _Capacity:
     path = ("network", *subnet_path(environment.network, subnets[0]))
     if len(subnets) == 1:
         block = subnets[0].block
-        return _Room(path, usable(block), _free_addresses(block))
+        return _Capacity(path, usable(block), _free_addresses(block))
     # The addresses of a node come from one subnet.
     parts = [usable(subnet.block) - usable(subnet.block) % largest for subnet in subnets]
     names = listed((subnet.block for subnet in subnets), "and")
     sums = " + ".join(f"{part:,}" for part in parts)
-    return _Room(path, sum(parts), f"{names} have room for nodes of {largest} addresses in {sums} = {sum(parts):,}")
+    return _Capacity(path, sum(parts), f"{names} have room for nodes of {largest} addresses in {sums} = {sum(parts):,}")
 
 
 def _free_addresses(block: IPv4Network) -> str:
     return f"{block} has {block.num_addresses:,} - {block.num_addresses - usable(block)} reserved = {usable(block):,}"
 
 
-def _more_room(environment: Environment, zone: str, missing: int, types: Catalog) -> str:
+def _more_capacity(environment: Environment, zone: str, missing: int, types: Catalog) -> str:
     """What gives a zone more addresses. It never names what the file has already."""
     network = environment.network
     if network.vpc:
@@ -166,26 +166,26 @@ def _saves(group: InstanceGroup, types: Catalog) -> bool:
 @rule("NET013", ERROR, on=Environment, source="hyperpod-prerequisites ec2-subnet")
 def enough(environment: Environment, types: Catalog) -> Problems:
     """More addresses wanted than the subnets of a zone have."""
-    for zone, need, room in _rooms(environment, types):
-        if need.full > room.free:
+    for zone, need, capacity in _capacities(environment, types):
+        if need.full > capacity.free:
             yield Problem(
-                room.path,
+                capacity.path,
                 f"{zone}: {need.sums}; together {need.full:,} addresses at full count ({need.now:,} at minimum counts, "
-                f"{need.replacing:,} during replacement), and {room.words}",
-                _more_room(environment, zone, need.replacing - room.free, types),
+                f"{need.replacing:,} during replacement), and {capacity.words}",
+                _more_capacity(environment, zone, need.replacing - capacity.free, types),
             )
 
 
 @rule("NET014", WARNING, on=Environment, source="hyperpod-prerequisites ec2-subnet")
 def enough_to_replace(environment: Environment, types: Catalog) -> Problems:
     """No addresses left to replace nodes with."""
-    for zone, need, room in _rooms(environment, types):
-        if need.full <= room.free < need.replacing:
+    for zone, need, capacity in _capacities(environment, types):
+        if need.full <= capacity.free < need.replacing:
             yield Problem(
-                room.path,
+                capacity.path,
                 f"{zone}: {need.sums}; together {need.full:,} addresses, {need.replacing:,} while one batch of each "
-                f"group is replaced, and {room.words}",
-                f"{_more_room(environment, zone, need.replacing - room.free, types)}; or lower the batch of its groups",
+                f"group is replaced, and {capacity.words}",
+                f"{_more_capacity(environment, zone, need.replacing - capacity.free, types)}; or lower the batch of its groups",
             )
 
 
