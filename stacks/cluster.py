@@ -48,6 +48,7 @@ class ClusterStack(cdk.Stack):
             types=resolved.types,
             vpc=parts.vpc,
             subnets=parts.node_subnets,
+            more_subnets=parts.more_node_subnets,
             security_groups=[parts.node_security_group],
             key=network.key,
             lifecycle_bucket=storage.lifecycle_bucket,

@@ -42,6 +42,7 @@ class NetworkStack(cdk.Stack):
         # Of an adopted VPC the ids are in the file, and no stack has to hand them on.
         if settings.vpc is None:
             subnets = [*self.network.node_subnets.values(), *self.network.control_plane_subnets.values()]
+            subnets += [subnet for further in self.network.more_node_subnets.values() for subnet in further]
             own += [self.network.vpc.vpc_id, *(subnet.subnet_id for subnet in subnets)]
         if settings.vpc is None or settings.vpc.security_group is None:
             own.append(self.network.node_security_group.security_group_id)

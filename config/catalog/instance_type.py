@@ -118,6 +118,17 @@ class InstanceType:
         others = self.network_cards - 1
         return _tally(primary + others, f"{first} + {others} other cards = {primary + others}", _PER_CARD)
 
+    def address_usage(
+        self, orchestrator: Literal["eks", "slurm", "none"], interface_type: Literal["efa", "efa-only"] = "efa"
+    ) -> int:
+        """Units of Network Address Usage of one node: its addresses, and one for each interface beside the first.
+
+        EFA-only interfaces have no address and count as interfaces all the same. Source: Amazon VPC User Guide,
+        "Network Address Usage for your VPC", 2026-11.
+        """
+        others = self.efa_interfaces if interface_type == "efa-only" and self.efa_only else self.network_cards - 1
+        return self.addresses(orchestrator, interface_type).total + others
+
     def pods(self) -> Tally:
         """Pods that one EKS node runs at most, those of the system and of the host network included."""
         if self.pod_limit is not None:

@@ -182,6 +182,8 @@ class NetworkLimits(NamedTuple):
     """From the widest to the narrowest prefix length."""
     reserved_addresses: int
     """Addresses of each subnet that AWS keeps."""
+    address_usage: Range
+    """Units of Network Address Usage of one VPC: by default, and once AWS has raised the quota as far as it does."""
 
 
 class DatabaseLimits(NamedTuple):

@@ -18,6 +18,9 @@ class SubnetCidrs(Settings):
     """Range of the subnet for EKS control-plane interfaces and interface endpoints."""
     nodes: Cidr | None = None
     """Range of the private subnet of all instance groups in this zone."""
+    more_nodes: tuple[Cidr, ...] = Field(default=(), max_length=15)
+    """Ranges of further private subnets of all instance groups in this zone, for more nodes than one subnet holds. A
+    subnet belongs to its range: order and later additions never move another one."""
 
 
 class AdoptedSubnets(Settings):
@@ -29,6 +32,8 @@ class AdoptedSubnets(Settings):
     """Subnet for EKS control-plane interfaces; needed in two zones unless the EKS cluster is adopted too."""
     nodes_cidr: Cidr
     """Range of the nodes subnet, so that addresses can be counted without asking AWS."""
+    more_nodes: dict[SubnetId, Cidr] = Field(default={}, max_length=15)
+    """Further private subnets of the instance groups in this zone, with their ranges."""
 
 
 class AdoptedVpc(Settings):

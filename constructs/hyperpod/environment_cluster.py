@@ -74,6 +74,7 @@ class EnvironmentCluster(ClusterAccess, Construct):
         home: OpenZfsHome | None = None,
         training_plan_arns: Mapping[str, str] | None = None,
         node_archives: Sequence[LockedFile] = (),
+        more_subnets: Mapping[str, Sequence[ec2.ISubnet]] | None = None,
         scripts: LifecyclePublication | None = None,
         execution_role: iam.IRole | None = None,
         autoscaling_role: iam.IRole | None = None,
@@ -96,6 +97,7 @@ class EnvironmentCluster(ClusterAccess, Construct):
             home: Home folders, open to the nodes.
             training_plan_arns: ARNs of the training plans by their name in the environment.
             node_archives: What nodes install software from.
+            more_subnets: Further subnets of theirs by zone id, of zones with more nodes than one subnet holds.
             scripts: Published lifecycle scripts; published here when absent.
             execution_role: Role of the groups that name none, with every permission that they need; made here when
                 absent.
@@ -132,6 +134,7 @@ class EnvironmentCluster(ClusterAccess, Construct):
             restricted_groups=environment.restricted_instance_groups,
             resources=GroupResources(
                 subnets=subnets,
+                more_subnets=more_subnets or {},
                 security_groups=self.security_groups,
                 execution_role=self.execution_role,
                 scripts_uri=self.scripts.source_uri,

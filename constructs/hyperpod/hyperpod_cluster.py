@@ -74,6 +74,7 @@ class HyperPodCluster(ClusterAccess, Construct):
         instance_groups: Mapping[str, InstanceGroup],
         restricted_instance_groups: Mapping[str, RestrictedInstanceGroup] | None = None,
         subnets: Mapping[str, ec2.ISubnet] | None = None,
+        more_subnets: Mapping[str, Sequence[ec2.ISubnet]] | None = None,
         cluster_name: str | None = None,
         system_group: str | None = None,
         security_group: ec2.ISecurityGroup | None = None,
@@ -110,6 +111,7 @@ class HyperPodCluster(ClusterAccess, Construct):
             restricted_instance_groups: Restricted instance groups by name.
             subnets: Private subnets of nodes by zone id; the cluster's own is the first. By default the VPC's private
                 subnets, where these carry zone ids, as those of podwright's networks do.
+            more_subnets: Further private subnets of nodes by zone id, of zones with more nodes than one subnet holds.
             cluster_name: Its name; made from the construct's path when absent. A change replaces the cluster.
             system_group: The group that system pods run on.
             security_group: Security group of the nodes; a new one when absent.
@@ -208,6 +210,7 @@ class HyperPodCluster(ClusterAccess, Construct):
             types=completed.types,
             vpc=vpc,
             subnets=self._subnets,
+            more_subnets=more_subnets or {},
             security_groups=self.security_groups,
             key=self.key,
             lifecycle_bucket=self.lifecycle_bucket,

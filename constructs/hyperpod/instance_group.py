@@ -47,6 +47,9 @@ class GroupResources:
     encryption for SageMaker HyperPod", 2026-11)."""
     file_systems: FileSystems = field(default_factory=lambda: FileSystems(lustre={}, home=None))
     """What a group that asks for it mounts on the host."""
+    more_subnets: Mapping[str, Sequence[ec2.ISubnet]] = field(default_factory=dict)
+    """Further subnets of nodes by zone id, of zones with more nodes than one subnet holds. A group is given all subnets
+    of its zones."""
     training_plan_arns: Mapping[str, str] = field(default_factory=dict)
     """Training plans by their name in the settings."""
     slurm_by_api: bool = False
@@ -54,9 +57,12 @@ class GroupResources:
 
     # A cluster may have a hundred groups, and each check of an id asks Node.
     @cached_property
-    def subnet_ids(self) -> Mapping[str, str]:
-        """Ids of `subnets`."""
-        return {zone: subnet.subnet_id for zone, subnet in self.subnets.items()}
+    def subnet_ids(self) -> Mapping[str, list[str]]:
+        """Ids of all subnets by zone id, the first of each zone first."""
+        return {
+            zone: [each.subnet_id for each in (subnet, *self.more_subnets.get(zone, ()))]
+            for zone, subnet in self.subnets.items()
+        }
 
     @cached_property
     def security_group_ids(self) -> list[str]:
@@ -253,7 +259,7 @@ def _deep_checks(settings: GroupBase) -> list[str] | None:
 
 
 def _subnet_ids(zone_ids: Sequence[str], resources: GroupResources) -> list[str]:
-    return [resources.subnet_ids[zone] for zone in sorted(zone_ids)]
+    return [subnet_id for zone in sorted(zone_ids) for subnet_id in resources.subnet_ids[zone]]
 
 
 def _placement(subnet_ids: Sequence[str], resources: GroupResources) -> CfnCluster.VpcConfigProperty:

@@ -1,6 +1,6 @@
 """The network of an environment: a VPC of its own or an existing one, with what nodes need to talk."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
@@ -28,7 +28,9 @@ class INetwork(Protocol):
     vpc: ec2.IVpc
     """The VPC."""
     node_subnets: dict[str, ec2.ISubnet]
-    """Private subnets of the instance groups, by zone id."""
+    """Private subnets of the instance groups, by zone id: the first of each zone, which file systems stand in too."""
+    more_node_subnets: dict[str, list[ec2.ISubnet]]
+    """Further private subnets of the instance groups, by zone id; zones with one subnet are not in it."""
     control_plane_subnets: dict[str, ec2.ISubnet]
     """Subnets of EKS control-plane interfaces and of interface endpoints, by zone id."""
     node_security_group: ec2.ISecurityGroup
@@ -57,6 +59,7 @@ class ImportedNetwork(Construct):
         node_subnets: Mapping[str, ec2.ISubnet],
         node_security_group: ec2.ISecurityGroup,
         control_plane_subnets: Mapping[str, ec2.ISubnet] | None = None,
+        more_node_subnets: Mapping[str, Sequence[ec2.ISubnet]] | None = None,
     ) -> None:
         """Defines nothing: it only names.
 
@@ -67,6 +70,7 @@ class ImportedNetwork(Construct):
             node_subnets: Private subnets of the nodes by zone id.
             node_security_group: Group of all nodes, in which EFA works.
             control_plane_subnets: Subnets of control planes by zone id; those of the nodes when absent.
+            more_node_subnets: Further private subnets of the nodes by zone id, of zones that have several.
 
         Raises:
             InvalidSettings: an argument that is no such thing.
@@ -77,8 +81,12 @@ class ImportedNetwork(Construct):
         require("node_subnets", node_subnets, "items", "a mapping of zone ids to subnets")
         for zone, subnet in node_subnets.items():
             require(f"node_subnets.{zone}", subnet, "subnet_id", "an ec2.ISubnet")
+        for zone, subnets in (more_node_subnets or {}).items():
+            for subnet in subnets:
+                require(f"more_node_subnets.{zone}", subnet, "subnet_id", "an ec2.ISubnet")
         self.vpc = vpc
         self.node_subnets = dict(node_subnets)
+        self.more_node_subnets = {zone: list(subnets) for zone, subnets in (more_node_subnets or {}).items()}
         self.control_plane_subnets = dict(control_plane_subnets or node_subnets)
         self.node_security_group = node_security_group
 
@@ -112,7 +120,9 @@ class EnvironmentNetwork(Construct):
     vpc: ec2.IVpc
     """The VPC. Its private subnets are those of the nodes."""
     node_subnets: dict[str, ec2.ISubnet]
-    """Private subnets of the instance groups, by zone id."""
+    """Private subnets of the instance groups, by zone id: the first of each zone, which file systems stand in too."""
+    more_node_subnets: dict[str, list[ec2.ISubnet]]
+    """Further private subnets of the instance groups, by zone id; zones with one subnet are not in it."""
     control_plane_subnets: dict[str, ec2.ISubnet]
     """Subnets of EKS control-plane interfaces and of interface endpoints, by zone id."""
     node_security_group: ec2.ISecurityGroup
@@ -173,6 +183,7 @@ class EnvironmentNetwork(Construct):
         node_subnets: Mapping[str, ec2.ISubnet],
         node_security_group: ec2.ISecurityGroup,
         control_plane_subnets: Mapping[str, ec2.ISubnet] | None = None,
+        more_node_subnets: Mapping[str, Sequence[ec2.ISubnet]] | None = None,
     ) -> INetwork:
         """A network that is made elsewhere, by its attributes (see `ImportedNetwork`)."""
         return ImportedNetwork(
@@ -182,6 +193,7 @@ class EnvironmentNetwork(Construct):
             node_subnets=node_subnets,
             node_security_group=node_security_group,
             control_plane_subnets=control_plane_subnets,
+            more_node_subnets=more_node_subnets,
         )
 
     @property
@@ -201,6 +213,7 @@ class EnvironmentNetwork(Construct):
         vpc = ZonedVpc(self, "Vpc", settings=settings, protection=protection)
         self.vpc = vpc.interface
         self.node_subnets = vpc.interfaces("nodes")
+        self.more_node_subnets = vpc.further_nodes()
         self.control_plane_subnets = vpc.interfaces("control_plane")
         self.endpoint_security_group = Endpoints(
             self,
@@ -241,6 +254,11 @@ class EnvironmentNetwork(Construct):
             private_subnet_ids=[subnet.nodes for subnet in subnets.values()],
         )
         self.node_subnets = {zone: self._subnet(zone, "nodes", subnet.nodes) for zone, subnet in subnets.items()}
+        self.more_node_subnets = {
+            zone: [self._subnet(zone, f"nodes-{id}", id) for id in sorted(subnet.more_nodes)]
+            for zone, subnet in subnets.items()
+            if subnet.more_nodes
+        }
         self.control_plane_subnets = {
             zone: self._subnet(zone, "control-plane", subnet.control_plane)
             for zone, subnet in subnets.items()

@@ -1,5 +1,6 @@
 """A VPC laid out by zone ids: subnets, routes and NAT gateways."""
 
+from collections.abc import Mapping
 from ipaddress import IPv4Network
 
 import aws_cdk as cdk
@@ -8,7 +9,7 @@ from constructs import Construct
 
 from ...config.catalog.zones import is_local
 from ...config.settings.network import Network, SubnetRole
-from ...planning.network.cidrs import SubnetKey, nat_zones, plan
+from ...planning.network.cidrs import Subnet, SubnetKey, all_subnets, nat_zones
 from ...planning.rules import check
 from ..common.protection import Protection, removal_policy
 
@@ -28,7 +29,15 @@ class ZonedSubnet(Construct):
     """
 
     def __init__(
-        self, scope: Construct, zone: str, role: SubnetRole, *, vpc_id: str, block: IPv4Network, protection: Protection
+        self,
+        scope: Construct,
+        zone: str,
+        role: SubnetRole,
+        *,
+        vpc_id: str,
+        block: IPv4Network,
+        protection: Protection,
+        further: bool = False,
     ) -> None:
         """Defines the subnet; zone and role are its construct id, so nothing else can ever rename it.
 
@@ -39,8 +48,11 @@ class ZonedSubnet(Construct):
             vpc_id: Id of the VPC.
             block: Its range.
             protection: Whether the subnet survives its stack.
+            further: Whether it stands beside the zone's first subnet of nodes. Its range, which never changes, is then
+                part of its construct id.
         """
-        super().__init__(scope, f"{zone}-{role.replace('_', '-')}")
+        name = f"{zone}-{role.replace('_', '-')}"
+        super().__init__(scope, f"{name}-{str(block).replace('/', '-')}" if further else name)
 
         self.name = cdk.CfnTag(key="Name", value=self.node.path)
         """Tag of everything in the subnet."""
@@ -133,25 +145,51 @@ class ZonedVpc(Construct):
         for ranged in (self.resource, *secondary.values()):
             ranged.apply_removal_policy(removal_policy(protection))
         self._subnets: dict[SubnetKey, ZonedSubnet] = {}
-        for (zone, role), block in plan(settings).items():
-            lasting: Protection = protection if role == "nodes" else "destroy"
-            subnet = ZonedSubnet(self, zone, role, vpc_id=self._id, block=block, protection=lasting)
-            for range_, association in secondary.items():
-                if block.subnet_of(range_):
-                    subnet.resource.add_resource_dependency(association)
-            self._subnets[zone, role] = subnet
+        self._further: list[tuple[str, ZonedSubnet]] = []
+        for planned in all_subnets(settings):
+            subnet = self._subnet(planned, secondary, protection)
+            if planned.further:
+                self._further.append((planned.zone, subnet))
+            else:
+                self._subnets[planned.zone, planned.role] = subnet
         self._route_out(nat_zones(settings))
 
         self.interface = self._interface(settings)
         """The VPC as other constructs take it. Its private subnets are those of the nodes; it has no public ones."""
 
     def interfaces(self, role: SubnetRole) -> dict[str, ec2.ISubnet]:
-        """The subnets of one role by zone id."""
+        """The subnets of one role by zone id; of nodes the first of each zone."""
         return {zone: subnet.interface for (zone, held), subnet in self._subnets.items() if held == role}
+
+    def further_nodes(self) -> dict[str, list[ec2.ISubnet]]:
+        """The subnets of nodes beside the first by zone id, in the order of their ranges."""
+        results: dict[str, list[ec2.ISubnet]] = {}
+        for zone, subnet in self._further:
+            results.setdefault(zone, []).append(subnet.interface)
+        return results
 
     def route_tables(self, *roles: SubnetRole) -> list[str]:
         """Ids of the route tables of all subnets of these roles, which cost the CDK more to find."""
-        return [subnet.route_table_id for role in roles for (_, held), subnet in self._subnets.items() if held == role]
+        first = [subnet.route_table_id for role in roles for (_, held), subnet in self._subnets.items() if held == role]
+        return first + [subnet.route_table_id for _, subnet in self._further if "nodes" in roles]
+
+    def _subnet(
+        self, planned: Subnet, secondary: Mapping[IPv4Network, ec2.CfnVPCCidrBlock], protection: Protection
+    ) -> ZonedSubnet:
+        """A subnet, once the range that it lies in belongs to the VPC."""
+        subnet = ZonedSubnet(
+            self,
+            planned.zone,
+            planned.role,
+            vpc_id=self._id,
+            block=planned.block,
+            protection=protection if planned.role == "nodes" else "destroy",
+            further=planned.further,
+        )
+        for range_, association in secondary.items():
+            if planned.block.subnet_of(range_):
+                subnet.resource.add_resource_dependency(association)
+        return subnet
 
     def _route_out(self, zones: tuple[str, ...]) -> None:
         """Internet and NAT gateways, one of these in each of `zones`; other zones route through the first."""
@@ -178,9 +216,9 @@ class ZonedVpc(Construct):
             )
             for resource in (route, public.association):
                 gateways[zone].add_resource_dependency(resource)
-        for (zone, role), subnet in self._subnets.items():
-            if role != "public":
-                subnet.route_out(nat_gateway_id=gateways.get(zone, gateways[zones[0]]).ref)
+        private = [(zone, subnet) for (zone, role), subnet in self._subnets.items() if role != "public"]
+        for zone, subnet in (*private, *self._further):
+            subnet.route_out(nat_gateway_id=gateways.get(zone, gateways[zones[0]]).ref)
 
     def _interface(self, settings: Network) -> ec2.IVpc:
         nodes = [subnet for (_, role), subnet in self._subnets.items() if role == "nodes"]

@@ -165,7 +165,19 @@ def _aws_account(environment: Environment) -> Account:
             "set AWS_PROFILE to a profile of that account, or fix `account:` in the file",
         )
     variables = dict(os.environ) | {"AWS_REGION": region, "AWS_DEFAULT_REGION": region}
-    return Account(environment.account, region, None, variables)
+    endpoint = _sandbox_of_shell(environment.account)
+    if endpoint:
+        register_plan(environment, endpoint)
+    return Account(environment.account, region, endpoint, variables)
+
+
+def _sandbox_of_shell(account: str) -> str | None:
+    """The sandbox that this shell's variables point at, which `podwright sandbox status` prints; None for AWS.
+
+    What is seen there is simulated, and its Kubernetes may be a store, whether or not anybody said --sandbox.
+    """
+    url, key = os.environ.get("AWS_ENDPOINT_URL", ""), os.environ.get("AWS_ACCESS_KEY_ID")
+    return url if key == access_key(account) and url.startswith("http://localhost:") else None
 
 
 def _explained(error: Exception, region: str) -> CommandError:

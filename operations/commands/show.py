@@ -17,7 +17,7 @@ from ...config.loading.load import LoadedEnvironment
 from ...config.loading.project import Project
 from ...config.settings.environment import Environment
 from ...planning.network.cidrs import usable
-from ...planning.rules.network.addresses import demand
+from ...planning.rules.network.addresses import demand_of_subnet
 from ...planning.rules.network.network import planned
 from ..arguments import add_name
 from ..output.console import write_json, write_line
@@ -69,10 +69,10 @@ def _subnets(environment: Environment) -> list[dict[str, Any]]:
     """The subnets of the network, by address. Ranges that cannot be computed are a finding of `check`."""
     types = environment_types(environment.instance_types)
     rows = []
-    for (zone, role), block in sorted(planned(environment.network).items(), key=lambda item: item[1]):
-        row = {"zone": zone, "role": role, "range": str(block), "usable": usable(block)}
-        if role == "nodes":
-            need = demand(environment, zone, types)
+    for subnet in sorted(planned(environment.network), key=lambda subnet: subnet.block):
+        row = {"zone": subnet.zone, "role": subnet.role, "range": str(subnet.block), "usable": usable(subnet.block)}
+        if subnet.role == "nodes":
+            need = demand_of_subnet(environment, subnet, types)
             row |= {"taken": need.full, "replacing": need.replacing, "sums": need.sums}
         rows.append(row)
     return rows

@@ -58,10 +58,11 @@ def subnets(ask: Ask) -> Answers:
                 f"move the entry to {result['AvailabilityZoneId']}, or name a subnet of {subnet.zone}",
             )
         if subnet.cidr and result["CidrBlock"] != subnet.cidr:
+            field = "nodes_cidr" if subnet.path[-1] == "nodes" else subnet.id
             yield Problem(
-                (*subnet.path[:-1], "nodes_cidr"),
-                f"{subnet.id} has the range {result['CidrBlock']}, and nodes_cidr is {subnet.cidr}",
-                f"write nodes_cidr: {result['CidrBlock']}",
+                (*subnet.path[:-1], field),
+                f"{subnet.id} has the range {result['CidrBlock']}, and {field} is {subnet.cidr}",
+                f"write {field}: {result['CidrBlock']}",
             )
     yield Note(f"{len(named)} subnets")
 
@@ -118,34 +119,34 @@ def routes(ask: Ask) -> Answers:
     if vpc is None or ask.environment.network.endpoints == "closed":
         return
     tables = _route_tables(ask, vpc)
-    for zone, subnet in vpc.subnets.items():
-        path, table = (*_SUBNET, zone, "nodes"), _table_of(tables, subnet.nodes)
+    for subnet in (each for each in _named(ask) if each.for_nodes and each.zone):
+        path, table = subnet.path, _table_of(tables, subnet.id)
         if table is None:
-            yield Skip(f"no route table of {subnet.nodes} is shown")
+            yield Skip(f"no route table of {subnet.id} is shown")
             continue
         # The default route alone: longer ones lead to particular networks.
         route = next((each for each in table["Routes"] if each.get("DestinationCidrBlock") == _EVERYWHERE), None)
         if route is None:
             yield Problem(
                 path,
-                f"{subnet.nodes} has no route to {_EVERYWHERE} ({table['RouteTableId']}), so nodes reach no service",
+                f"{subnet.id} has no route to {_EVERYWHERE} ({table['RouteTableId']}), so nodes reach no service",
                 "add a route through a NAT gateway or your own network, or give the VPC endpoints and set "
                 "`network.endpoints: closed`",
             )
         elif route.get("GatewayId", "").startswith("igw-"):
             yield Problem(
                 path,
-                f"{subnet.nodes} is public (default route {route['GatewayId']}), and nodes have no public address",
+                f"{subnet.id} is public (default route {route['GatewayId']}), and nodes have no public address",
                 "name a private subnet, whose default route is a NAT gateway",
             )
         elif route.get("State") == "blackhole":
             yield Problem(
                 path,
-                f"the default route of {subnet.nodes} leads nowhere: its target is gone",
+                f"the default route of {subnet.id} leads nowhere: its target is gone",
                 f"point it to a NAT gateway that exists ({table['RouteTableId']})",
             )
         else:
-            yield Note(f"{zone} leads out")
+            yield Note(f"{subnet.zone} leads out")
 
 
 @check("PRE024")
@@ -240,6 +241,8 @@ def _named(ask: Ask) -> Iterator[_Subnet]:
     vpc = ask.environment.network.vpc
     for zone, subnet in vpc.subnets.items() if vpc else ():
         yield _Subnet((*_SUBNET, zone, "nodes"), subnet.nodes, zone, subnet.nodes_cidr)
+        for id, cidr in subnet.more_nodes.items():
+            yield _Subnet((*_SUBNET, zone, "more_nodes", id), id, zone, cidr)
         if subnet.control_plane:
             yield _Subnet((*_SUBNET, zone, "control_plane"), subnet.control_plane, zone, None, for_nodes=False)
     for path, group in own_groups(ask.environment):
@@ -325,7 +328,8 @@ def _closed_to_nodes(ask: Ask, vpc: AdoptedVpc, rows: list[dict[str, Any]]) -> A
     if vpc.security_group is None:
         return
     groups = _security_groups(ask, sorted({group["GroupId"] for row in rows for group in row.get("Groups", [])}))
-    blocks = [IPv4Network(subnet.nodes_cidr) for subnet in vpc.subnets.values()]
+    texts = [text for each in vpc.subnets.values() for text in (each.nodes_cidr, *each.more_nodes.values())]
+    blocks = [IPv4Network(text) for text in texts]
     for row in rows:
         mine = [groups[group["GroupId"]] for group in row.get("Groups", []) if group["GroupId"] in groups]
         rules = [rule for group in mine for rule in group.get("IpPermissions", [])]

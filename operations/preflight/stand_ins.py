@@ -63,7 +63,7 @@ def _adopted(environment: Environment) -> dict[str, Any]:
     subnets = [
         {"id": subnet, "zone": zone, "cidr": cidr}
         for zone, each in network.subnets.items()
-        for subnet, cidr in ((each.nodes, each.nodes_cidr), (each.control_plane, None))
+        for subnet, cidr in ((each.nodes, each.nodes_cidr), *each.more_nodes.items(), (each.control_plane, None))
         if subnet
     ]
     named = list(dict.fromkeys(group for group in groups if group))

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from ...config.catalog.instance_types import environment_types
 from ...config.settings.environment import Environment
-from ...planning.network.cidrs import usable
-from ...planning.rules.network.addresses import control_plane_demand, demand
+from ...planning.network.cidrs import Subnet, usable
+from ...planning.rules.network.addresses import control_plane_demand, demand_of_subnet
 from ...planning.rules.network.network import planned
 from .assembly import Assembly, Resource
 
@@ -98,23 +98,30 @@ def _zones(environment: Environment, assembly: Assembly) -> list[Data]:
         zone = subnet.properties["AvailabilityZoneId"]
         # The construct's id holds zone and role.
         role = subnet.path.split("/")[-2].removeprefix(f"{zone}-")
+        further = role.startswith("nodes-")
         results.setdefault(zone, []).append(
             {
-                "role": role.replace("-", " "),
+                "role": "nodes" if further else role.replace("-", " "),
+                "further": further,
                 "range": subnet.properties["CidrBlock"],
                 "nat_gateways": gateways[subnet.id],
             }
         )
     # Subnets of an existing VPC are in no template.
     if environment.network.vpc:
-        for (zone, role), block in planned(environment.network).items():
-            results.setdefault(zone, []).append(
-                {"role": role.replace("_", " "), "range": str(block), "nat_gateways": 0}
+        for subnet in planned(environment.network):
+            results.setdefault(subnet.zone, []).append(
+                {
+                    "role": subnet.role.replace("_", " "),
+                    "further": subnet.further,
+                    "range": str(subnet.block),
+                    "nat_gateways": 0,
+                }
             )
     for zone, subnets in results.items():
         for subnet in subnets:
             subnet["usable"] = usable(IPv4Network(subnet["range"]))
-            subnet |= _taken(environment, zone, subnet["role"], types)
+            subnet |= _taken(environment, zone, subnet, types)
     return [
         # By address, as a person looks for a free range.
         {"id": zone, "subnets": sorted(subnets, key=lambda row: _address(row["range"]))}
@@ -122,10 +129,11 @@ def _zones(environment: Environment, assembly: Assembly) -> list[Data]:
     ]
 
 
-def _taken(environment: Environment, zone: str, role: str, types: Any) -> Data:
+def _taken(environment: Environment, zone: str, subnet: Data, types: Any) -> Data:
     """Addresses that are taken at the full count of all groups, and the arithmetic of it."""
+    role = subnet["role"]
     if role == "nodes":
-        need = demand(environment, zone, types)
+        need = demand_of_subnet(environment, Subnet(zone, "nodes", IPv4Network(subnet["range"])), types)
         return {"taken": need.full, "replacing": need.replacing, "sums": need.sums}
     if role == "control plane":
         parts = control_plane_demand(environment)
@@ -142,7 +150,7 @@ def _groups(environment: Environment, assembly: Assembly) -> Iterator[Data]:
     """Instance groups of the cluster, in the order of the file."""
     types = environment_types(environment.instance_types)
     adopted = environment.network.vpc.subnets if environment.network.vpc else {}
-    zone_of = {str(subnets.nodes): zone for zone, subnets in adopted.items()}
+    zone_of = {str(id): zone for zone, subnets in adopted.items() for id in (subnets.nodes, *subnets.more_nodes)}
     for cluster in assembly.of("AWS::SageMaker::Cluster"):
         ordinary = [(item, False) for item in cluster.properties.get("InstanceGroups", ())]
         restricted = [(item, True) for item in cluster.properties.get("RestrictedInstanceGroups", ())]

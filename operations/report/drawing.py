@@ -219,7 +219,12 @@ def _zone(result: Data, zone: Data, scale: int) -> ZoneBox:
     groups = [_group(group, scale) for group in result["groups"] if zone["id"] in group["zones"]]
     systems = [_system(system) for system in result["file_systems"] if zone["id"] in system["zones"]]
     others = [_subnet(subnet) for subnet in zone["subnets"] if subnet["role"] != "nodes"]
-    nodes = [_subnet(subnet, groups, systems) for subnet in zone["subnets"] if subnet["role"] == "nodes"]
+    others += [_subnet(subnet) for subnet in zone["subnets"] if subnet["role"] == "nodes" and subnet["further"]]
+    nodes = [
+        _subnet(subnet, groups, systems)
+        for subnet in zone["subnets"]
+        if subnet["role"] == "nodes" and not subnet["further"]
+    ]
     return ZoneBox(zone["id"], [*others, *nodes])
 
 

@@ -143,7 +143,8 @@ def _tables(side: Side) -> list[dict[str, Any]]:
     in_vpc = [{"Name": "vpc-id", "Values": [side.vpc]}]
     adopted = side.environment.network.vpc
     if adopted:
-        subnets = {name for each in adopted.subnets.values() for name in (each.nodes, each.control_plane) if name}
+        held = [(each.nodes, *each.more_nodes, each.control_plane) for each in adopted.subnets.values()]
+        subnets = {name for names in held for name in names if name}
     else:
         held = pages(side.account, "ec2", "describe_subnets", "Subnets", Filters=in_vpc)
         subnets = {subnet["SubnetId"] for subnet in held}

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 from itertools import combinations
+from typing import NamedTuple
 
 from ...config.catalog.limits import limits
 from ...config.catalog.zones import is_local, takes_control_plane
@@ -18,6 +19,17 @@ from ...config.settings.network import Network, SubnetRole
 
 SubnetKey = tuple[str, SubnetRole]
 """A subnet belongs to a zone id and a role, never to an instance group."""
+
+
+class Subnet(NamedTuple):
+    """A subnet and its range."""
+
+    zone: str
+    role: SubnetRole
+    block: IPv4Network
+    further: bool = False
+    """Whether it stands beside the zone's first subnet of nodes, and so is named by its range."""
+
 
 # A subnet's range is create-only, so a zone keeps its slot, whatever else stands in the file.
 SLOT_BITS = 3
@@ -49,7 +61,7 @@ def nat_zones(network: Network) -> tuple[str, ...]:
 
 
 def plan(network: Network) -> dict[SubnetKey, IPv4Network]:
-    """The range of every subnet that the network has.
+    """The range of every subnet that the network has, of nodes that of each zone's first one.
 
     Of an adopted VPC only the nodes subnets are known. Overlaps are not looked for; see `collisions` and `strays`.
 
@@ -64,6 +76,28 @@ def plan(network: Network) -> dict[SubnetKey, IPv4Network]:
         specified = getattr(network.subnets[zone], role) if zone in network.subnets else None
         ranges[zone, role] = IPv4Network(specified) if specified else _computed(IPv4Network(network.cidr), zone, role)
     return ranges
+
+
+def further_nodes(network: Network) -> dict[str, list[IPv4Network]]:
+    """Ranges of the nodes subnets beside the first, by address, of the zones that have any.
+
+    Their ranges name them, so none ever moves when others come or go.
+    """
+    if network.vpc is not None:
+        texts = {zone: subnets.more_nodes.values() for zone, subnets in network.vpc.subnets.items()}
+    else:
+        texts = {zone: network.subnets[zone].more_nodes for zone in sorted(network.zones) if zone in network.subnets}
+    return {zone: sorted(map(IPv4Network, ranges)) for zone, ranges in texts.items() if ranges}
+
+
+def all_subnets(network: Network) -> list[Subnet]:
+    """Every subnet: those of `plan`, and further ones of nodes after them. Raises ValueError like `plan`."""
+    first = [Subnet(zone, role, block) for (zone, role), block in plan(network).items()]
+    return first + [
+        Subnet(zone, "nodes", block, further=True)
+        for zone, blocks in further_nodes(network).items()
+        for block in blocks
+    ]
 
 
 def _subnets(network: Network) -> Iterator[SubnetKey]:
@@ -92,13 +126,13 @@ def usable(block: IPv4Network) -> int:
     return max(0, block.num_addresses - limits().network.reserved_addresses)
 
 
-def collisions(network: Network) -> list[tuple[SubnetKey, SubnetKey]]:
+def collisions(network: Network) -> list[tuple[Subnet, Subnet]]:
     """Pairs of subnets whose ranges overlap, for a rule. Raises ValueError like `plan`."""
-    return [(one, other) for (one, a), (other, b) in combinations(plan(network).items(), 2) if a.overlaps(b)]
+    return [(one, other) for one, other in combinations(all_subnets(network), 2) if one.block.overlaps(other.block)]
 
 
-def strays(network: Network) -> list[SubnetKey]:
+def strays(network: Network) -> list[Subnet]:
     """Subnets that lie in none of the VPC's ranges, for a rule. Raises ValueError like `plan`."""
     texts = [network.vpc.cidr] if network.vpc is not None else [network.cidr, *network.secondary_cidrs]
     ranges = [IPv4Network(text) for text in texts]
-    return [key for key, block in plan(network).items() if not any(map(block.subnet_of, ranges))]
+    return [subnet for subnet in all_subnets(network) if not any(map(subnet.block.subnet_of, ranges))]

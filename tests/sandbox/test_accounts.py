@@ -5,6 +5,7 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -17,6 +18,8 @@ from podwright.config.settings.environment import Environment
 from podwright.operations.aws.account import Account
 from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.cdk.deployment import deployed_stacks, is_bootstrapped
+from podwright.operations.gates.gate import Context
+from podwright.planning.delivery.gate_table import gate_table
 from podwright.planning.kubernetes.eks_token import eks_token
 from sandbox_network import eks_cluster, surroundings
 from sandbox_stacks import StackUnderTest
@@ -180,3 +183,35 @@ def test_an_environment_lives_in_the_account_of_its_file(sandbox: Running, monke
     account = accounts.account_of(environment, None, sandbox=True)  # pyrefly: ignore[bad-argument-type]
     assert account.client("sts").get_caller_identity()["Account"] == account.id == PROD
     assert account.variables["AWS_ACCESS_KEY_ID"] == access_key(PROD)
+
+
+def test_variables_of_the_sandbox_mean_the_sandbox_without_the_option(
+    sandbox: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gates there say at once what a store never does, and their evidence is marked as simulated."""
+    from podwright.operations.aws import account as accounts
+
+    for name, value in sandbox.environment("us-west-2", PROD).items():
+        monkeypatch.setenv(name, value)
+    settings = {"name": "prod", "account": PROD, "region": "us-west-2", "network": {"zones": ["usw2-az1"]}}
+    groups = {"system": {"instance_type": "ml.m5.4xlarge", "count": 2}}
+    environment = Environment.model_validate({**settings, "instance_groups": groups})
+    account = accounts.account_of(environment, None, sandbox=False)  # pyrefly: ignore[bad-argument-type]
+    assert (account.id, account.endpoint) == (PROD, sandbox.endpoint)
+    loaded = SimpleNamespace(environment=environment)
+    context = Context(loaded, account, None, gate_table()["nccl"], 1)  # pyrefly: ignore[bad-argument-type]
+    monkeypatch.setattr(Context, "kubectl", SimpleNamespace(is_real=False))
+    assert context.without_scheduler is not None
+    assert "without a scheduler" in context.without_scheduler.reason
+    # Another endpoint on this machine is whatever the user has there.
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setattr(accounts, "shell_account", lambda region: SimpleNamespace(reader=lambda _: Named()))
+    assert accounts.account_of(environment, None, sandbox=False).endpoint is None  # pyrefly: ignore[bad-argument-type]
+
+
+class Named:
+    """Answers as STS does for the account of `prod`."""
+
+    def client(self, service: str) -> Any:
+        assert service == "sts"
+        return SimpleNamespace(get_caller_identity=lambda: {"Account": PROD, "Arn": f"arn:aws:iam::{PROD}:user/one"})

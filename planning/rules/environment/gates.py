@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
+from ....config.catalog.images import Image, ecr_registry
 from ....config.catalog.instance_types import Catalog
 from ....config.findings import Path, listed
 from ....config.settings.environment import Environment
 from ....config.settings.gates import Gates
-from ...delivery.gate_table import can_measure_nccl, why_not
+from ...delivery.gate_table import can_measure_nccl, nccl_image, why_not
 from ...node.collective_thresholds import all_reduce_threshold
 from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
 
@@ -129,3 +130,19 @@ def settings_of_no_gate(environment: Environment, types: Catalog) -> Problems:
         if reason:
             path = ("gates", name) if name in gates.model_fields_set else ("gates", "timeouts", name)
             yield Problem(path, f"gates has settings for {name}, which is not run: {reason}", "take them out")
+
+
+@rule("GAT005", ERROR, on=Environment, source="eks-private")
+def image_out_of_reach(environment: Environment) -> Problems:
+    """An image for NCCL that a closed network cannot pull."""
+    image = nccl_image(environment)
+    named = environment.gates is not None and environment.gates.nccl.image
+    if not named or environment.network.endpoints != "closed" or environment.cluster.orchestrator != "eks":
+        return
+    # Endpoints lead to registries of ECR in the region, and to no other.
+    if Image.parse(image).ecr_region != environment.region:
+        yield Problem(
+            ("gates", "nccl", "image"),
+            f"gates.nccl.image is {image}, and of a closed network nodes reach the ECR of {environment.region} only",
+            f"copy it to {ecr_registry(environment.account, environment.region)} and name the copy",
+        )

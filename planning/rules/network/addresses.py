@@ -1,20 +1,22 @@
 """Rules on addresses: what nodes, endpoints and the control plane take from their subnets."""
 
+from collections import Counter
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 from typing import Literal, NamedTuple
 
 from ....config.catalog.instance_types import Catalog
-from ....config.findings import Path
+from ....config.catalog.limits import limits
+from ....config.findings import Path, listed
 from ....config.settings.environment import Environment
 from ....config.settings.groups import AnyGroup, InstanceGroup
-from ...network.cidrs import usable
+from ...network.cidrs import Subnet, usable
 from ...network.endpoints import GATEWAY_SERVICE, features, services
 from ..capacity.zones import sections
 from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
 from ..groups.groups import known
 from ..groups.updates import batch_nodes
-from .network import planned
+from .network import planned, subnet_path
 
 # Source: Amazon EKS User Guide, "VPC and subnet requirements".
 # What EKS asks to be free in each subnet of its control plane, for its interfaces and those of an upgrade.
@@ -24,7 +26,7 @@ _FUNCTIONS = 3
 
 
 class Demand(NamedTuple):
-    """Addresses that the groups of one zone take from its nodes subnet."""
+    """Addresses that the groups of one zone take from its nodes subnets."""
 
     now: int
     """With the minimum counts."""
@@ -34,6 +36,8 @@ class Demand(NamedTuple):
     """And while one batch of each group is being replaced: old and new nodes hold addresses together."""
     sums: str
     """The arithmetic of `full`."""
+    largest: int
+    """Addresses of the largest node, which lie in one subnet together."""
 
 
 def demand(environment: Environment, zone: str, types: Catalog) -> Demand:
@@ -50,6 +54,23 @@ def demand(environment: Environment, zone: str, types: Catalog) -> Demand:
         full=full,
         replacing=full + sum(each * batch for _, each, _, _, batch in parts),
         sums=", ".join(shown),
+        largest=max((each for _, each, _, count, _ in parts if count), default=1),
+    )
+
+
+def demand_of_subnet(environment: Environment, subnet: Subnet, types: Catalog) -> Demand:
+    """What the groups of a zone take from one of its nodes subnets: of several each has its part by size."""
+    need = demand(environment, subnet.zone, types)
+    blocks = [each.block for each in planned(environment.network) if (each.zone, each.role) == (subnet.zone, "nodes")]
+    if len(blocks) <= 1:
+        return need
+    own, total = usable(subnet.block), sum(map(usable, blocks))
+    return need._replace(
+        # Rounded up, so that no part is shown smaller than it is.
+        now=-(-need.now * own // total),
+        full=-(-need.full * own // total),
+        replacing=-(-need.replacing * own // total),
+        sums=f"{need.sums}; over {len(blocks)} subnets",
     )
 
 
@@ -78,50 +99,147 @@ def _part(
     return str(path[-1]), each, -(-least // share), -(-group.count // share), -(-batch // share)
 
 
-def _subnets(environment: Environment) -> Iterator[tuple[str, Path, IPv4Network]]:
-    """Each zone's nodes subnet with the path of what decides its size."""
-    network = environment.network
-    for (zone, role), block in planned(network).items():
-        if role == "nodes":
-            specified = (
-                ("network", "subnets", zone, role)
-                if zone in network.subnets and network.subnets[zone].nodes
-                else ("network", "cidr")
-            )
-            yield zone, ("network", "vpc", "subnets", zone, "nodes_cidr") if network.vpc else specified, block
+class _Capacity(NamedTuple):
+    """The nodes subnets of a zone together."""
+
+    path: Path
+    """What decides the size of the first."""
+    free: int
+    """Addresses that nodes can take: what is left of each subnet beyond whole nodes serves nobody."""
+    words: str
+    """The arithmetic of `free`."""
+
+
+def _capacities(environment: Environment, types: Catalog) -> Iterator[tuple[str, Demand, _Capacity]]:
+    """Each zone with what its nodes take, and what its subnets have for them."""
+    blocks: dict[str, list[Subnet]] = {}
+    for subnet in planned(environment.network):
+        if subnet.role == "nodes":
+            blocks.setdefault(subnet.zone, []).append(subnet)
+    for zone, subnets in blocks.items():
+        need = demand(environment, zone, types)
+        yield zone, need, _capacity(environment, subnets, need.largest)
+
+
+def _capacity(environment: Environment, subnets: list[Subnet], largest: int) -> _Capacity:
+    path = ("network", *subnet_path(environment.network, subnets[0]))
+    if len(subnets) == 1:
+        block = subnets[0].block
+        return _Capacity(path, usable(block), _free_addresses(block))
+    # The addresses of a node come from one subnet.
+    parts = [usable(subnet.block) - usable(subnet.block) % largest for subnet in subnets]
+    names = listed((subnet.block for subnet in subnets), "and")
+    sums = " + ".join(f"{part:,}" for part in parts)
+    return _Capacity(path, sum(parts), f"{names} have room for nodes of {largest} addresses in {sums} = {sum(parts):,}")
 
 
 def _free_addresses(block: IPv4Network) -> str:
     return f"{block} has {block.num_addresses:,} - {block.num_addresses - usable(block)} reserved = {usable(block):,}"
 
 
+def _more_capacity(environment: Environment, zone: str, missing: int, types: Catalog) -> str:
+    """What gives a zone more addresses. It never names what the file has already."""
+    network = environment.network
+    if network.vpc:
+        advice = (
+            f"name further subnets of {zone} with {missing:,} addresses under network.vpc.subnets.{zone}.more_nodes"
+        )
+    else:
+        advice = (
+            f"give {zone} further ranges with {missing:,} addresses under network.subnets.{zone}.more_nodes, each a "
+            "/16 at most and inside a range of network.secondary_cidrs"
+        )
+    saving = [
+        str(path[-1])
+        for path, group in sections(environment)
+        if isinstance(group, InstanceGroup) and zone in group.zone_ids and _saves(group, types)
+    ]
+    return f"{advice}; or set `network_interface: efa-only` on {listed(saving, 'and')}" if saving else advice
+
+
+def _saves(group: InstanceGroup, types: Catalog) -> bool:
+    """Whether EFA-only interfaces would take fewer addresses, and are not set yet."""
+    rows = known(group, types)
+    return group.network_interface != "efa-only" and any(row.efa_only and row.network_cards > 1 for row in rows)
+
+
 @rule("NET013", ERROR, on=Environment, source="hyperpod-prerequisites ec2-subnet")
 def enough(environment: Environment, types: Catalog) -> Problems:
-    """More addresses wanted than the subnet has."""
-    for zone, path, block in _subnets(environment):
-        need, free = demand(environment, zone, types), usable(block)
-        if need.full > free:
+    """More addresses wanted than the subnets of a zone have."""
+    for zone, need, capacity in _capacities(environment, types):
+        if need.full > capacity.free:
             yield Problem(
-                path,
+                capacity.path,
                 f"{zone}: {need.sums}; together {need.full:,} addresses at full count ({need.now:,} at minimum counts, "
-                f"{need.replacing:,} during replacement), and {_free_addresses(block)}",
-                f"give {zone} a larger nodes range under network.subnets, if need be in a secondary range, or set "
-                "`network_interface: efa-only` on EFA groups",
+                f"{need.replacing:,} during replacement), and {capacity.words}",
+                _more_capacity(environment, zone, need.replacing - capacity.free, types),
             )
 
 
 @rule("NET014", WARNING, on=Environment, source="hyperpod-prerequisites ec2-subnet")
 def enough_to_replace(environment: Environment, types: Catalog) -> Problems:
     """No addresses left to replace nodes with."""
-    for zone, path, block in _subnets(environment):
-        need, free = demand(environment, zone, types), usable(block)
-        if need.full <= free < need.replacing:
+    for zone, need, capacity in _capacities(environment, types):
+        if need.full <= capacity.free < need.replacing:
+            yield Problem(
+                capacity.path,
+                f"{zone}: {need.sums}; together {need.full:,} addresses, {need.replacing:,} while one batch of each "
+                f"group is replaced, and {capacity.words}",
+                f"{_more_capacity(environment, zone, need.replacing - capacity.free, types)}; or lower the batch of its groups",
+            )
+
+
+@rule("NET016", ERROR, on=Environment, source="cfn-cluster", final=True)
+def subnets_of_a_group(environment: Environment) -> Problems:
+    """More subnets of an instance group than SageMaker takes."""
+    most = limits().cluster.subnets
+    held = Counter(subnet.zone for subnet in planned(environment.network) if subnet.role == "nodes")
+    for path, group in sections(environment):
+        zones = () if isinstance(group, InstanceGroup) and group.subnet_ids else group.zone_ids
+        if (count := sum(held[zone] for zone in zones)) > most:
             yield Problem(
                 path,
-                f"{zone}: {need.sums}; together {need.full:,} addresses, {need.replacing:,} while one batch of each "
-                f"group is replaced, and {_free_addresses(block)}",
-                f"give {zone} a larger nodes range, or lower the batch of its groups",
+                f"its {len(zones)} zones have {count} subnets of nodes together; a group takes {most} at most",
+                "place it in fewer zones, or give it `subnet_ids` of its own",
             )
+
+
+@rule("NET017", WARNING, on=Environment, source="vpc-address-usage")
+def address_usage(environment: Environment, types: Catalog) -> Problems:
+    """More addresses and interfaces than a VPC takes by default."""
+    default, most = limits().network.address_usage
+    sums, total = _address_usage(environment, types)
+    if default < total <= most:
+        yield Problem(
+            ("network",),
+            f"{sums} = {total:,} units of Network Address Usage; a VPC has {default:,} until AWS raises the quota",
+            f"have the quota raised to {total:,} or more before the nodes come; then accept this",
+        )
+
+
+@rule("NET018", ERROR, on=Environment, source="vpc-address-usage")
+def address_usage_limit(environment: Environment, types: Catalog) -> Problems:
+    """More addresses and interfaces than a VPC can ever have."""
+    _, most = limits().network.address_usage
+    sums, total = _address_usage(environment, types)
+    if total > most:
+        yield Problem(
+            ("network",),
+            f"{sums} = {total:,} units of Network Address Usage; AWS raises the quota of a VPC to {most:,} at most",
+            "split the nodes over environments with networks of their own",
+        )
+
+
+def _address_usage(environment: Environment, types: Catalog) -> tuple[str, int]:
+    """The arithmetic of all groups' Network Address Usage at full count, and its sum."""
+    orchestrator, parts, total = environment.cluster.orchestrator, list[str](), 0
+    for path, group in sections(environment):
+        interface = group.network_interface if isinstance(group, InstanceGroup) else None
+        rows = known(group, types)
+        each = max((row.address_usage(orchestrator, interface or "efa") for row in rows), default=0)
+        total += each * group.count
+        parts.append(f"{path[-1]} {group.count:,} × {each}")
+    return " + ".join(parts), total
 
 
 def control_plane_demand(environment: Environment) -> dict[str, int]:
@@ -139,13 +257,11 @@ def control_plane(environment: Environment) -> Problems:
     network = environment.network
     parts = control_plane_demand(environment)
     need = sum(parts.values())
-    for (zone, role), block in planned(network).items():
-        if role == "control_plane" and usable(block) < need:
-            specified = zone in network.subnets and network.subnets[zone].control_plane
-            path = ("network", "subnets", zone, role) if specified else ("network", "cidr")
+    for subnet in planned(network):
+        if subnet.role == "control_plane" and usable(subnet.block) < need:
             yield Problem(
-                path,
-                f"{zone}: {' + '.join(f'{count} {part}' for part, count in parts.items())} = {need} addresses, "
-                f"and {_free_addresses(block)}",
+                ("network", *subnet_path(network, subnet)),
+                f"{subnet.zone}: {' + '.join(f'{count} {part}' for part, count in parts.items())} = {need} addresses, "
+                f"and {_free_addresses(subnet.block)}",
                 "use a wider cidr, or a control_plane range of /26 under network.subnets",
             )

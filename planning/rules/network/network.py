@@ -7,7 +7,7 @@ from ....config.catalog.limits import limits
 from ....config.findings import Path, listed
 from ....config.settings.environment import Environment
 from ....config.settings.network import Network
-from ...network.cidrs import SubnetKey, collisions, plan, strays
+from ...network.cidrs import Subnet, all_subnets, collisions, strays
 from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
 
 # The layout gives every zone a slot of an eighth: below /20 its small subnets would fall under EC2's /28.
@@ -57,15 +57,19 @@ def _ranges(network: Network) -> list[tuple[str | Path, IPv4Network]]:
     return [("cidr", IPv4Network(network.cidr)), *secondary]
 
 
-def planned(network: Network) -> dict[SubnetKey, IPv4Network]:
-    """The range of every subnet; none while the VPC has a size without room for them (see NET020)."""
+def planned(network: Network) -> list[Subnet]:
+    """Every subnet with its range; none while the VPC has a size without room for them (see NET020)."""
     # Until the size is right, subnets have no ranges that other rules could look at.
-    return plan(network) if network.vpc or IPv4Network(network.cidr).prefixlen <= _NARROWEST else {}
+    return all_subnets(network) if network.vpc or IPv4Network(network.cidr).prefixlen <= _NARROWEST else []
 
 
-def _subnet_path(network: Network, zone: str, role: str) -> Path:
+def subnet_path(network: Network, subnet: Subnet) -> Path:
+    """The field that decides the range of a subnet, below `network`."""
+    zone, role = subnet.zone, subnet.role
     if network.vpc:
-        return ("vpc", "subnets", zone, "nodes_cidr")
+        return ("vpc", "subnets", zone, "more_nodes" if subnet.further else "nodes_cidr")
+    if subnet.further:
+        return ("subnets", zone, "more_nodes")
     specified = zone in network.subnets and getattr(network.subnets[zone], role)
     return ("subnets", zone, role) if specified else ("cidr",)
 
@@ -132,10 +136,10 @@ def how_many(network: Network) -> Problems:
 @rule("NET024", ERROR, on=Network, source="ec2-subnet", final=True)
 def inside(network: Network) -> Problems:
     """A subnet outside the VPC."""
-    for zone, role in strays(network) if planned(network) and network.vpc is None else ():
+    for subnet in strays(network) if planned(network) and network.vpc is None else ():
         yield Problem(
-            _subnet_path(network, zone, role),
-            f"{plan(network)[zone, role]} lies in none of the VPC's ranges, "
+            subnet_path(network, subnet),
+            f"{subnet.block} lies in none of the VPC's ranges, "
             f"{listed((block for _, block in _ranges(network)), 'and')}",
             "add its range to secondary_cidrs, or choose another",
         )
@@ -144,13 +148,12 @@ def inside(network: Network) -> Problems:
 @rule("NET025", ERROR, on=Network, source="ec2-subnet", final=True)
 def overlap(network: Network) -> Problems:
     """Two subnets that overlap."""
-    blocks = planned(network)
-    for one, other in collisions(network) if blocks else ():
-        paths = [_subnet_path(network, *key) for key in (one, other)]
+    for one, other in collisions(network) if planned(network) else ():
+        paths = [subnet_path(network, subnet) for subnet in (one, other)]
         yield Problem(
             # The longer path is the more particular one: a range that somebody wrote, and not one that was worked out.
             max(paths, key=len),
-            f"{one[1]} of {one[0]} is {blocks[one]} and {other[1]} of {other[0]} is {blocks[other]}",
+            f"{one.role} of {one.zone} is {one.block} and {other.role} of {other.zone} is {other.block}",
             "give one of the two another range under network.subnets",
         )
 
@@ -160,13 +163,12 @@ def subnet_size(network: Network) -> Problems:
     """A subnet of a size that EC2 refuses."""
     widest, narrowest = limits().network.subnet_prefix
     for zone, ranges in network.subnets.items():
-        for role in type(ranges).model_fields:
-            text = getattr(ranges, role)
+        named = [(("subnets", zone, role), getattr(ranges, role)) for role in ("public", "control_plane", "nodes")]
+        further = [(("subnets", zone, "more_nodes", at), text) for at, text in enumerate(ranges.more_nodes)]
+        for path, text in (*named, *further):
             if text and not widest <= IPv4Network(text).prefixlen <= narrowest:
                 yield Problem(
-                    ("subnets", zone, role),
-                    f"{role} is {text}; allowed: /{widest} to /{narrowest}",
-                    "choose a size in between",
+                    path, f"{path[2]} is {text}; allowed: /{widest} to /{narrowest}", "choose a size in between"
                 )
 
 
@@ -303,5 +305,7 @@ def closed_by_others(network: Network) -> Problems:
 def _adopted_subnets(network: Network) -> Iterator[tuple[str, str, str]]:
     for zone, subnets in network.vpc.subnets.items() if network.vpc else ():
         yield zone, "nodes", subnets.nodes
+        for subnet in subnets.more_nodes:
+            yield zone, "more_nodes", subnet
         if subnets.control_plane:
             yield zone, "control_plane", subnets.control_plane

@@ -1,5 +1,6 @@
 """EC2 networking: moto's EC2 holds the resources, so boto3 sees them."""
 
+from ipaddress import IPv4Network
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -85,6 +86,34 @@ class Vpc(Api):
             # Source of the words: EC2's DependencyViolation error.
             raise HandlerError.saying(f"The vpc '{request.physical_id}' has dependencies and cannot be deleted.")
         super().delete(request)
+
+
+class VpcCidrBlock:
+    """AWS::EC2::VPCCidrBlock: a further IPv4 range of a VPC, which goes once no subnet lies in it."""
+
+    def create(self, request: Request) -> Outcome:
+        """Associate the range."""
+        vpc, block = request.properties["VpcId"], request.properties["CidrBlock"]
+        answer = request.client("ec2").associate_vpc_cidr_block(VpcId=vpc, CidrBlock=block)
+        association = answer["CidrBlockAssociation"]["AssociationId"]
+        return Outcome(f"{association}|{vpc}", {"Id": association})
+
+    def update(self, request: Request) -> Outcome:
+        """Keep it: a change of any property replaces it."""
+        return Outcome(request.physical_id, request.attributes)
+
+    def delete(self, request: Request) -> None:
+        """Take the range off the VPC, unless a subnet lies in it."""
+        ec2, block = request.client("ec2"), IPv4Network(request.properties["CidrBlock"])
+        of_vpc = [{"Name": "vpc-id", "Values": [request.properties["VpcId"]]}]
+        held = [IPv4Network(subnet["CidrBlock"]) for subnet in ec2.describe_subnets(Filters=of_vpc)["Subnets"]]
+        if any(subnet.subnet_of(block) for subnet in held):
+            raise HandlerError.saying(f"The vpc CIDR block '{block}' has subnets and cannot be disassociated.")
+        try:
+            ec2.disassociate_vpc_cidr_block(AssociationId=request.attributes["Id"])
+        except ClientError as error:
+            if "NotFound" not in error.response["Error"]["Code"]:
+                raise
 
 
 class Route:
@@ -290,6 +319,7 @@ NETWORK: dict[str, Provider] = {
         attributes={"NatGatewayId": "NatGateway.NatGatewayId"},
         translate=lambda request: _without_tags(request.properties),
     ),
+    "AWS::EC2::VPCCidrBlock": VpcCidrBlock(),
     "AWS::EC2::VPCGatewayAttachment": GatewayAttachment(),
     "AWS::EC2::Route": Route(),
     "AWS::EC2::EIP": ElasticIp(),

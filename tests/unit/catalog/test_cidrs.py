@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from podwright.config.catalog.zones import takes_control_plane, without_control_plane
 from podwright.config.settings.network import Network
-from podwright.planning.network.cidrs import collisions, nat_zones, plan, slot, strays, usable
+from podwright.planning.network.cidrs import Subnet, all_subnets, collisions, nat_zones, plan, slot, strays, usable
 
 VPCS = st.builds(
     lambda second, third, prefix: str(IPv4Network((f"10.{second}.{third}.0", prefix), strict=False)),
@@ -67,7 +67,7 @@ def test_subnets_lie_in_the_vpc_and_apart(cidr: str, zones: list[str], shape: An
     ranges = plan(settings)
     assert strays(settings) == []
     overlapping = [(one, other) for (one, a), (other, b) in combinations(ranges.items(), 2) if a.overlaps(b)]
-    assert collisions(settings) == overlapping
+    assert [(one[:2], other[:2]) for one, other in collisions(settings)] == overlapping
     assert all({one[0], other[0]} <= set(LOCAL_ZONES) for one, other in overlapping)
     assert all(block.prefixlen <= 28 for block in ranges.values())
 
@@ -107,9 +107,27 @@ def test_an_override_replaces_one_range_only() -> None:
     assert provided == free | {("usw2-az1", "nodes"): IPv4Network("100.64.0.0/18")}
 
 
+def test_further_nodes_subnets_move_no_other_and_have_no_order() -> None:
+    one = {"usw2-az1": {"more_nodes": ["100.65.0.0/16", "100.64.0.0/16"]}}
+    secondary = ("100.64.0.0/16", "100.65.0.0/16")
+    before, after = network(["usw2-az1", "usw2-az2"]), network(["usw2-az1", "usw2-az2"], subnets=one)
+    assert plan(after) == plan(before)
+    blocks = [subnet.block for subnet in all_subnets(after) if subnet.further]
+    assert blocks == [IPv4Network(text) for text in secondary]
+    # Neither range belongs to the VPC, until it has both.
+    assert [subnet.block for subnet in strays(after)] == blocks
+    assert strays(network(["usw2-az1", "usw2-az2"], subnets=one, secondary_cidrs=secondary)) == []
+
+
+def test_further_nodes_subnets_that_overlap_are_found() -> None:
+    same = {zone: {"more_nodes": ["100.64.0.0/16"]} for zone in ("usw2-az1", "usw2-az2")}
+    ((one, other),) = collisions(network(["usw2-az1", "usw2-az2"], subnets=same))
+    assert (one.zone, other.zone) == ("usw2-az1", "usw2-az2")
+
+
 def test_an_override_outside_every_range_is_found() -> None:
     settings: dict[str, Any] = {"subnets": {"usw2-az1": {"nodes": "100.64.0.0/18"}}}
-    assert strays(network(["usw2-az1"], **settings)) == [("usw2-az1", "nodes")]
+    assert strays(network(["usw2-az1"], **settings)) == [Subnet("usw2-az1", "nodes", IPv4Network("100.64.0.0/18"))]
     assert strays(network(["usw2-az1"], secondary_cidrs=("100.64.0.0/16",), **settings)) == []
 
 
@@ -143,7 +161,7 @@ def test_an_adopted_vpc_is_planned_as_it_stands() -> None:
     }
     settings = Network.model_validate({"zones": ["usw2-az1"], "vpc": adopted})
     assert plan(settings) == {("usw2-az1", "nodes"): IPv4Network("10.9.0.0/22")}
-    assert strays(settings) == [("usw2-az1", "nodes")]
+    assert strays(settings) == [Subnet("usw2-az1", "nodes", IPv4Network("10.9.0.0/22"))]
     assert nat_zones(settings) == ()
 
 

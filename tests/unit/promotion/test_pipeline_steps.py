@@ -4,9 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from podwright.config.catalog.images import Image, ecr_registry
+from podwright.config.catalog.instance_types import environment_types
 from podwright.config.errors import InvalidFile
 from podwright.config.loading.project import Project
+from podwright.config.settings.benchmarks import benchmark_policy
 from podwright.operations import cli
+from podwright.planning.delivery.gate_table import nccl_image, why_not
 from podwright.planning.delivery.pipeline_steps import Step, drift_steps, steps
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -157,3 +161,17 @@ def test_every_command_finds_a_wrong_pipeline(tmp_path: Path, capsys: pytest.Cap
         project(tmp_path, "pipeline: {stages: [{environments: [qa]}]}")
     assert cli.main(["check", "--project", str(tmp_path)]) == 2
     assert "PIP001" in capsys.readouterr().err
+
+
+def test_prod_follows_a_stage_that_measures_nodes_and_their_network() -> None:
+    """Promotion claims that what reaches prod has proved its speed, so an environment before it has to ask for that."""
+    ours = Project.at(ROOT)
+    names = [step.environment for step in steps(ours.settings, ours.names) if step.environment]
+    assert names.index("staging") < names.index("prod")
+    staging, prod = (ours.load(name).environment for name in ("staging", "prod"))
+    types = environment_types(staging.instance_types)
+    assert benchmark_policy(staging.instance_groups["h200"], types) == "gate"
+    assert (why_not(staging, types, "verdicts"), why_not(staging, types, "nccl")) == ("", "")
+    # It is what prod is made of, and the network lets nothing in that is not in the account's registry.
+    assert staging.instance_groups["h200"].types == prod.instance_groups["h200"].types
+    assert Image.parse(nccl_image(staging)).registry == ecr_registry(staging.account, staging.region)
