@@ -134,3 +134,7 @@ class Pipeline(Settings):
             account: Account of the roles.
         """
         return f"arn:{partition}:iam::{account}:policy/{self.name}-boundary"
+
+    def boundary(self, partition: str) -> str:
+        """ARN of the boundary of the pipeline's own roles. `account` must be known."""
+        return self.permissions_boundary or self.own_boundary(partition, str(self.account))

@@ -38,9 +38,10 @@ def login(packages: PipelinePackages | None, account: str, region: str) -> list[
     return [f"aws codeartifact login --tool {tool} {location}" for tool in ("pip", "npm")]
 
 
-def install_phase(packages: PipelinePackages | None, account: str, region: str) -> dict[str, Any]:
+def install_spec(packages: PipelinePackages | None, account: str, region: str) -> dict[str, Any]:
     """What every build begins with: fixed runtimes and, where there is one, the user's package repository."""
-    return {"runtime-versions": RUNTIMES, "commands": login(packages, account, region)}
+    install = {"runtime-versions": RUNTIMES, "commands": login(packages, account, region)}
+    return {"version": "0.2", "phases": {"install": install}}
 
 
 def build_spec(commands: Sequence[str], *, before: Sequence[str], as_role: bool) -> dict[str, Any]:

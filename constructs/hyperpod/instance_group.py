@@ -59,10 +59,8 @@ class GroupResources:
     @cached_property
     def subnet_ids(self) -> Mapping[str, list[str]]:
         """Ids of all subnets by zone id, the first of each zone first."""
-        return {
-            zone: [each.subnet_id for each in (subnet, *self.more_subnets.get(zone, ()))]
-            for zone, subnet in self.subnets.items()
-        }
+        subnets = {zone: (subnet, *self.more_subnets.get(zone, ())) for zone, subnet in self.subnets.items()}
+        return {zone: _ids(each) for zone, each in subnets.items()}
 
     @cached_property
     def security_group_ids(self) -> list[str]:
@@ -155,6 +153,10 @@ def restricted_lustre(settings: RestrictedLustre) -> CfnCluster.FSxLustreConfigP
     return CfnCluster.FSxLustreConfigProperty(
         size_in_gib=settings.capacity_gib, per_unit_storage_throughput=settings.throughput
     )
+
+
+def _ids(subnets: Sequence[ec2.ISubnet]) -> list[str]:
+    return [subnet.subnet_id for subnet in subnets]
 
 
 def _role_arn(name: str, settings: GroupBase, resources: GroupResources) -> str:

@@ -254,11 +254,8 @@ class EnvironmentNetwork(Construct):
             private_subnet_ids=[subnet.nodes for subnet in subnets.values()],
         )
         self.node_subnets = {zone: self._subnet(zone, "nodes", subnet.nodes) for zone, subnet in subnets.items()}
-        self.more_node_subnets = {
-            zone: [self._subnet(zone, f"nodes-{id}", id) for id in sorted(subnet.more_nodes)]
-            for zone, subnet in subnets.items()
-            if subnet.more_nodes
-        }
+        further = {zone: sorted(subnet.more_nodes) for zone, subnet in subnets.items() if subnet.more_nodes}
+        self.more_node_subnets = {zone: self._further(zone, ids) for zone, ids in further.items()}
         self.control_plane_subnets = {
             zone: self._subnet(zone, "control-plane", subnet.control_plane)
             for zone, subnet in subnets.items()
@@ -266,6 +263,9 @@ class EnvironmentNetwork(Construct):
         }
         # Endpoints of an existing network are its owner's, and so is who may reach them.
         self.endpoint_security_group = None
+
+    def _further(self, zone: str, subnet_ids: Sequence[str]) -> list[ec2.ISubnet]:
+        return [self._subnet(zone, f"nodes-{subnet_id}", subnet_id) for subnet_id in subnet_ids]
 
     def _subnet(self, zone: str, role: str, subnet_id: str) -> ec2.ISubnet:
         return ec2.Subnet.from_subnet_attributes(self, f"{zone}-{role}", subnet_id=subnet_id, availability_zone=zone)

@@ -100,9 +100,8 @@ def _accounts(project: Project, settings: Pipeline, source: PipelineSource, asse
         assert settings.account is not None
         assert settings.region is not None
         own = accounts.setdefault(settings.account, _Account(settings.account))
-        made = settings.own_boundary(region(settings.region).partition, settings.account)
-        templates = _templates(assembly, "*.template.json")
-        own.add(settings.region, settings.name, templates, settings.permissions_boundary or made)
+        boundary = settings.boundary(region(settings.region).partition)
+        own.add(settings.region, settings.name, _templates(assembly, "*.template.json"), boundary)
         # CodePipeline keeps a bucket in each region that it deploys to.
         for environment in environments:
             if environment.region not in own.regions:

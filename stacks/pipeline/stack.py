@@ -10,7 +10,7 @@ from constructs import Construct
 from ...config.catalog.regions import region
 from ...config.settings.environment import Environment
 from ...config.settings.pipeline import Pipeline, PipelineSource, PipelineStage
-from ...constructs.delivery.build_steps import IMAGE, install_phase, login
+from ...constructs.delivery.build_steps import IMAGE, install_spec, login
 from ...constructs.delivery.drift_check import DriftCheck
 from ...constructs.delivery.promotion_notices import PromotionNotices
 from ...planning.delivery.pipeline_steps import Step
@@ -52,10 +52,7 @@ class PipelineStack(cdk.Stack):
         The stages, all steps of a promotion and those of the look for drift come from `planning.delivery`. The
         environments, their stages and the stages of their roles are by name.
         """
-        assert settings.account is not None
         assert settings.region is not None
-        own = settings.own_boundary(region(settings.region).partition, settings.account)
-        boundary = settings.permissions_boundary or own
         super().__init__(
             scope,
             construct_id,
@@ -63,7 +60,7 @@ class PipelineStack(cdk.Stack):
             env=cdk.Environment(account=settings.account, region=settings.region),
             description="Promotes commits from one environment to the next",
             termination_protection=True,
-            permissions_boundary=cdk.PermissionsBoundary.from_arn(boundary),
+            permissions_boundary=cdk.PermissionsBoundary.from_arn(settings.boundary(region(settings.region).partition)),
         )
         self._parts = PipelineParts(self, settings, environments)
         commits = source_step(self._parts, source)
@@ -77,7 +74,6 @@ class PipelineStack(cdk.Stack):
             promotion.add(pipeline, stage, [step for step in steps if step.stage == stage.name], deployed)
         pipeline.build_pipeline()
         deploy_from_templates(self._parts)
-
         reads = [self._drift(step) for step in drift] if settings.drift.schedule != "off" else []
         if settings.notify:
             messages = notices(settings.name, [attempt.project.project_name for attempt in reads])
@@ -87,7 +83,7 @@ class PipelineStack(cdk.Stack):
 
     def _promotion(self, settings: Pipeline, synth: pipelines.CodeBuildStep) -> pipelines.CodePipeline:
         """The CDK's pipeline, which updates itself and publishes assets before the stages."""
-        install = install_phase(settings.packages, self.account, self.region)
+        install = install_spec(settings.packages, self.account, self.region)
         logging = codebuild.CloudWatchLoggingOptions(log_group=self._parts.log_group)
         return pipelines.CodePipeline(
             self,
@@ -102,7 +98,7 @@ class PipelineStack(cdk.Stack):
             code_build_defaults=pipelines.CodeBuildOptions(
                 build_environment=codebuild.BuildEnvironment(build_image=IMAGE, privileged=False),
                 logging=codebuild.LoggingOptions(cloud_watch=logging),
-                partial_build_spec=codebuild.BuildSpec.from_object({"version": "0.2", "phases": {"install": install}}),
+                partial_build_spec=codebuild.BuildSpec.from_object(install),
             ),
         )
 

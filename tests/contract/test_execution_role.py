@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from podwright.planning.delivery.execution_policy import POWER, documents, needed
-from podwright.sandbox.authorization.evaluation import Call, verdict
+from podwright.sandbox.authorization.evaluation import verdict
 from podwright.sandbox.cloudformation.role_calls import Touched, Verb, calls
 from synthesis import NAMES, environment, synthesis
 
@@ -58,29 +58,33 @@ def touched(name: str) -> list[Touched]:
     """Every resource of an environment that CloudFormation makes."""
     account, region = environment(name).account, environment(name).region
     templates = {f"{name}-{stack}": item for stack, item in synthesis(name).templates.items()}
+    # An environment without a pipeline has no boundary: with one, its role would have to do the same.
+    added = (
+        {} if environment(name).iam.permissions_boundary else {"PermissionsBoundary": BOUNDARY.format(account=account)}
+    )
     exports = {
         output["Export"]["Name"]: (stack, template["Resources"], output["Value"])
         for stack, template in templates.items()
         for output in template.get("Outputs", {}).values()
         if "Export" in output
     }
+    boundaries = {
+        name_of(stack, key, item): (added | item["Properties"]).get("PermissionsBoundary")
+        for stack, template in templates.items()
+        for key, item in template["Resources"].items()
+        if item["Type"] == "AWS::IAM::Role"
+    }
     actual = []
     for stack, template in templates.items():
         resources = template["Resources"]
-        boundaries = {
-            name_of(stack, key, item): item["Properties"].get("PermissionsBoundary")
-            for other, each in templates.items()
-            for key, item in each["Resources"].items()
-            if item["Type"] == "AWS::IAM::Role" and other == stack
-        }
         for logical_id, resource in resources.items():
-            properties = resolved(resource.get("Properties", {}), account, resources, stack, exports)
+            properties = added | resolved(resource.get("Properties", {}), account, resources, stack, exports)
             physical = name_of(stack, logical_id, {"Properties": properties})
             actual.append(Touched(resource["Type"], properties, account, region, physical, boundaries.get))
     return actual
 
 
-def judged(name: str, *, bounded: bool) -> Iterator[tuple[str, str]]:
+def judged(name: str) -> Iterator[tuple[str, str]]:
     """Resource types and calls with what the role's policies say of them, where that is no."""
     account, templates = environment(name).account, list(synthesis(name).templates.values())
     boundaries = [environment(name).iam.permissions_boundary or BOUNDARY.format(account=account)]
@@ -89,16 +93,13 @@ def judged(name: str, *, bounded: bool) -> Iterator[tuple[str, str]]:
     for resource in touched(name):
         for verb in VERBS:
             for call in calls(resource, verb):
-                # An environment without a pipeline has no boundary: what its role would have to do is the same.
-                context = {"iam:permissionsboundary": boundaries} if bounded else call.context
-                if verdict(Call(call.action, call.resources, context), policies) != "allowed":
+                if verdict(call, policies) != "allowed":
                     yield resource.resource_type, f"{verb} {call.action} {' '.join(call.resources)}"
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_execution_role(name: str) -> None:
-    own = environment(name).iam.permissions_boundary is None
-    assert [f"{kind}: {call}" for kind, call in judged(name, bounded=own)] == []
+    assert [f"{kind}: {call}" for kind, call in judged(name)] == []
 
 
 def test_what_a_pipeline_deploys_has_the_boundary() -> None:

@@ -59,7 +59,7 @@ def policies(actual: Synthesis, resolved: Resolved) -> list[dict[str, Any]]:
     return [
         resolved.text(policy["Properties"]["PolicyDocument"])
         for policy in actual.resources("AWS::IAM::Policy").values()
-        if any(str(role.get("Ref", "")).startswith(ROLE) for role in policy["Properties"].get("Roles", []))
+        if any(str(resolved.text(role)).startswith(ROLE) for role in policy["Properties"].get("Roles", []))
     ]
 
 

@@ -185,8 +185,8 @@ def enough_to_replace(environment: Environment, types: Catalog) -> Problems:
                 capacity.path,
                 f"{zone}: {need.sums}; together {need.full:,} addresses, {need.replacing:,} while one batch of each "
                 f"group is replaced, and {capacity.words}",
-                f"{_more_capacity(environment, zone, need.replacing - capacity.free, types)}; or lower the batch of its "
-                "groups",
+                f"{_more_capacity(environment, zone, need.replacing - capacity.free, types)}; or lower the batch of "
+                "its groups",
             )
 
 

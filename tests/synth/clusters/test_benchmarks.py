@@ -72,4 +72,4 @@ def test_where_nothing_is_measured_nothing_of_it_is_there() -> None:
     made = synthesis(h200="benchmarks: skip")
     assert node_json(made)["benchmarks"] is None
     assert labels(made) == []
-    assert not {"s3:PutObject", "sagemaker:DescribeClusterNode"} & actions(made)
+    assert "sagemaker:DescribeClusterNode" not in actions(made)

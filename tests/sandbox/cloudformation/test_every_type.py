@@ -4,14 +4,19 @@ Types of the environments' templates are deployed with these. What the construct
 that a new type without a handler, or without a place here, is found.
 """
 
-from collections.abc import Callable
+import ast
+import importlib
+import json
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from emitted_types import emitted_types, in_environments
 from podwright.sandbox.cloudformation.providers.registry import is_recorded_only
 from sandbox_stacks import StackUnderTest
 
 Aws = Callable[[str], Any]
+ROOT = Path(__file__).parents[3]
 ROLE = {
     "Type": "AWS::IAM::Role",
     "Properties": {
@@ -96,6 +101,38 @@ RESOURCES: dict[str, Any] = {
 }
 
 
+@cache
+def emitted_types() -> frozenset[str]:
+    """The types of all level 1 classes that constructs and stacks use, and those in the environments' templates."""
+    files = [file for folder in ("constructs", "stacks") for file in sorted((ROOT / folder).rglob("*.py"))]
+    return frozenset(kind for file in files for kind in _types_of(file)) | in_environments()
+
+
+@cache
+def in_environments() -> frozenset[str]:
+    """The types in the snapshots of `environments/`, which other tests deploy."""
+    templates = (json.loads(file.read_text()) for file in (ROOT / "tests/snapshot/templates").rglob("*.json"))
+    return frozenset(item["Type"] for template in templates for item in template.get("Resources", {}).values())
+
+
+def _types_of(file: Path) -> Iterator[str]:
+    """Types of the classes `alias.CfnName` in a module that imports `from aws_cdk import aws_name as alias`."""
+    tree = ast.parse(file.read_text())
+    aliases = {
+        name.asname or name.name: name.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "aws_cdk"
+        for name in node.names
+        if name.name.startswith("aws_")
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases:
+            module = importlib.import_module(f"aws_cdk.{aliases[node.value.id]}")
+            kind = getattr(getattr(module, node.attr), "CFN_RESOURCE_TYPE_NAME", None)
+            if kind:
+                yield kind
+
+
 def test_every_type_has_a_handler_or_is_known_to_be_a_record() -> None:
     assert {kind for kind in emitted_types() if is_recorded_only(kind)} <= RECORDED_ONLY
 
@@ -106,8 +143,8 @@ def test_types_that_no_environment_has_deploy_and_go(stack: StackUnderTest, aws:
     created = stack.create(RESOURCES)
     assert created == "CREATE_COMPLETE", "; ".join(event.get("ResourceStatusReason", "") for event in stack.events())
     vpc = stack.physical_id("Vpc")
-    (found,) = aws("ec2").describe_vpcs(VpcIds=[vpc])["Vpcs"]
-    ranges = {entry["CidrBlock"]: entry["CidrBlockState"]["State"] for entry in found["CidrBlockAssociationSet"]}
+    [shown] = aws("ec2").describe_vpcs(VpcIds=[vpc])["Vpcs"]
+    ranges = {entry["CidrBlock"]: entry["CidrBlockState"]["State"] for entry in shown["CidrBlockAssociationSet"]}
     assert ranges == {"10.77.0.0/16": "associated", "100.77.0.0/16": "associated"}
     # A subnet in a range that the VPC does not have is refused, as the range's absence was before.
     without = {"Vpc": RESOURCES["Vpc"], "Nodes": {**RESOURCES["Nodes"], "DependsOn": []}}
@@ -117,7 +154,7 @@ def test_types_that_no_environment_has_deploy_and_go(stack: StackUnderTest, aws:
     # The range goes after its subnet.
     smaller = {name: RESOURCES[name] for name in RESOURCES if name not in ("Nodes", "Range")}
     assert stack.update(smaller) == "UPDATE_COMPLETE"
-    (found,) = aws("ec2").describe_vpcs(VpcIds=[vpc])["Vpcs"]
-    left = [e["CidrBlock"] for e in found["CidrBlockAssociationSet"] if e["CidrBlockState"]["State"] == "associated"]
+    [shown] = aws("ec2").describe_vpcs(VpcIds=[vpc])["Vpcs"]
+    left = [e["CidrBlock"] for e in shown["CidrBlockAssociationSet"] if e["CidrBlockState"]["State"] == "associated"]
     assert left == ["10.77.0.0/16"]
     assert stack.delete() == "DELETE_COMPLETE"
