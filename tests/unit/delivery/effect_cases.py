@@ -169,6 +169,7 @@ REPLACED_CLUSTER = {
     "Policy update in_place",
     "Dashboard update in_place",
     "Rule update in_place",
+    "PodwrightNamespacesReady update in_place",
     "PodwrightServiceLogs update in_place",
 }
 CASES = [
@@ -354,7 +355,7 @@ CASES = [
         "team renamed",
         "TeamName is create-only.",
         put("QuotasQuotaresearch/ComputeQuotaTarget/TeamName", "science"),
-        {"ComputeQuota replace replaces"},
+        {"ComputeQuota replace replaces", "PodwrightNamespacesReady update in_place"},
     ),
     Case(
         "rule of EFA kept",

@@ -130,6 +130,12 @@ def schema_lists() -> dict[str, dict[str, list[str]]]:
     return actual
 
 
+def used_types() -> set[str]:
+    """Types of resources in the environments' templates."""
+    snapshots = [json.loads(snapshot.read_text()) for snapshot in SNAPSHOTS.glob("*/*.json")]
+    return {item["Type"] for template in snapshots for item in template["Resources"].values()}
+
+
 def test_what_replaces_is_what_the_schemas_say(pytestconfig: pytest.Config) -> None:
     file, schemas = DATA / "create_only.json", schema_lists()
     if pytestconfig.getoption("update_snapshots"):
@@ -137,17 +143,19 @@ def test_what_replaces_is_what_the_schemas_say(pytestconfig: pytest.Config) -> N
         file.write_text(f"{{\n{rows}\n}}\n")
     ours = json.loads(file.read_text())
     assert [kind for kind in schemas.keys() | ours.keys() if schemas.get(kind) != ours.get(kind)] == []
-    used = {
-        item["Type"]
-        for snapshot in SNAPSHOTS.glob("*/*.json")
-        for item in json.loads(snapshot.read_text())["Resources"].values()
-    }
-    assert {kind for kind in used if not kind.startswith("Custom::")} <= ours.keys()
+    assert {kind for kind in used_types() if not kind.startswith("Custom::")} <= ours.keys()
 
 
 def effect_rows() -> list[dict[str, str]]:
     with (DATA / "effects.csv").open(newline="") as file:
         return list(csv.DictReader(file))
+
+
+def test_our_custom_resources_have_rows() -> None:
+    """No schema says what a change of them does: without a row it would be shown as unknown."""
+    assert {kind for kind in used_types() if kind.startswith("Custom::Podwright")} <= {
+        row["type"] for row in effect_rows()
+    }
 
 
 def test_every_row_of_the_effect_table_is_about_a_property_that_there_is() -> None:
