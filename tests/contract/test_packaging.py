@@ -53,7 +53,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tree")
     for name in (*FOLDERS, "docs"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "cdk.json", "README.md", ".gitignore", ".gitattributes"):
+    for name in ("pyproject.toml", "cdk.json", "README.md", "LICENSE", "NOTICE", ".gitignore", ".gitattributes"):
         shutil.copy(ROOT / name, folder)
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     (folder / "CHANGELOG.md").write_text(changes.replace("## Unreleased\n", "## 9.9.0 – 2026-12-01\n\n- Proof.\n", 1))
@@ -94,6 +94,15 @@ def test_wheel_holds_the_tree(wheel: Path, tree: Path) -> None:
         inside = {name for name in opened.namelist() if ".dist-info/" not in name}
     assert inside == {f"podwright/{name}" for name in shipped(tree)}
     assert {"podwright/cdk.json", "podwright/bin/app.py", "podwright/operations/cli.py"} <= inside
+
+
+def test_wheel_says_under_which_terms(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as opened:
+        names = [name for name in opened.namelist() if ".dist-info/" in name]
+        metadata = opened.read(next(name for name in names if name.endswith("METADATA"))).decode()
+    assert {name.rpartition("/")[2] for name in names} >= {"LICENSE", "NOTICE"}
+    assert "License-Expression: Apache-2.0\n" in metadata
+    assert "Author: The podwright developers\n" in metadata
 
 
 def test_wheel_keeps_what_is_executable(wheel: Path, tree: Path) -> None:
