@@ -19,6 +19,7 @@ _HUES: Final = 10
 _MOST_TEAMS: Final = 12
 _SLOT_PIXELS: Final = 5
 _MOST_ARROWS: Final = 80
+_LEGEND_PIXELS: Final = 48
 # A trace with a real clock begins after 1973.
 _REAL_CLOCK: Final = 1e8
 Window = Mapping[str, Any]
@@ -47,12 +48,13 @@ class Axis(NamedTuple):
     def layout(self, start: float | None = None, end: float | None = None) -> dict[str, Any]:
         """Plotly's axis of a time within it, or of all of it."""
         bounds = [self.at(self.start if start is None else start), self.at(self.end if end is None else end)]
-        named = {"title": {"text": "days"}} if self.start < _REAL_CLOCK else {}
+        # A title would lie on the legend.
+        named = {"ticksuffix": " d"} if self.start < _REAL_CLOCK else {}
         return {"range": bounds, "gridcolor": "--line", "zeroline": False, "automargin": True} | named
 
 
-def pictures(figures: Figures, windows: Sequence[Window]) -> list[Picture]:
-    """All pictures of one policy, in the order of the page."""
+def pictures(figures: Figures, windows: Sequence[Window], start: float | None = None) -> list[Picture]:
+    """All pictures of one policy, in the order of the page; `start` is where jobs on their domains begin."""
     outcome = figures.outcome
     axis = Axis(outcome.start, outcome.end)
     hues = {team.team: f"--s{index % _HUES}" for index, team in enumerate(figures.teams)}
@@ -84,7 +86,7 @@ def pictures(figures: Figures, windows: Sequence[Window]) -> list[Picture]:
             _fairness(figures, axis, named, hues),
         ),
     ]
-    chart = gantt(outcome)
+    chart = gantt(outcome, start)
     if chart.bars:
         drawn.append(Picture("Jobs on their domains", _gantt_words(chart), _gantt(chart, axis, hues)))
     return drawn
@@ -99,7 +101,7 @@ def _layout(axis: dict[str, Any], height: int, y: str, **more: Any) -> dict[str,
         "font": {"family": "system-ui, Segoe UI, Helvetica, Arial, sans-serif", "size": 12, "color": "--ink"},
         "hovermode": "x unified",
         "hoverlabel": {"namelength": -1, "bgcolor": "--card", "bordercolor": "--line", "font": {"color": "--ink"}},
-        "legend": {"orientation": "h", "y": -0.18, "x": 0, "yanchor": "top"},
+        "legend": {"orientation": "h", "y": -_LEGEND_PIXELS / (height - _LEGEND_PIXELS), "x": 0, "yanchor": "top"},
         "xaxis": axis,
         "yaxis": {
             "gridcolor": "--line",
@@ -250,7 +252,7 @@ def _fairness(figures: Figures, axis: Axis, teams: Sequence[str], hues: Mapping[
 
 def _gantt_words(chart: Gantt) -> str:
     span = duration(chart.end - chart.start)
-    words = f"{span} with the most preemptions; a row for each domain, as high as it has accelerators."
+    words = f"{span} around the most preemptions; a row for each domain, as high as it has accelerators."
     if chart.arrows:
         words += " Arrows lead from a job that began to the one that was stopped for it."
     return f"{words} {chart.left_out} domains that it touches less are left out." if chart.left_out else words
@@ -288,7 +290,7 @@ def _gantt(chart: Gantt, axis: Axis, hues: Mapping[str, str]) -> dict[str, Any]:
         )
     lanes = {
         "tickvals": [bottoms[domain] + chart.lanes[domain] / 2 for domain in chart.lanes],
-        "ticktext": [domain[-24:] for domain in chart.lanes],
+        "ticktext": [_short(domain) for domain in chart.lanes],
         "range": [-0.5, position],
         "showgrid": False,
         "zeroline": False,
@@ -305,14 +307,23 @@ def _gantt(chart: Gantt, axis: Axis, hues: Mapping[str, str]) -> dict[str, Any]:
     return {"data": data, "layout": layout | {"yaxis": lanes}}
 
 
+def _short(domain: str) -> str:
+    """A domain's name in the width of a phone: of the ids of nodes the ends differ."""
+    return domain if len(domain) <= 18 else f"…{domain[-12:]}"
+
+
 def _annotations(chart: Gantt, axis: Axis, bottoms: Mapping[str, int]) -> list[dict[str, Any]]:
     """Arrows from preemptors to victims."""
+    # Both often lie on the same accelerators, one after the other, and an arrow has to have a length.
+    aside = (chart.end - chart.start) * 0.012
     return [
         {
-            "x": axis.at(arrow.stop.time),
+            "x": axis.at(min(arrow.victim.end, arrow.stop.time) - aside),
             "y": bottoms[arrow.victim.domain] + arrow.victim.slot + arrow.victim.slots / 2,
-            "ax": axis.at(arrow.preemptor.start),
+            "ax": axis.at(arrow.preemptor.start + aside),
             "ay": bottoms[arrow.preemptor.domain] + arrow.preemptor.slot + arrow.preemptor.slots / 2,
+            "xref": "x",
+            "yref": "y",
             "axref": "x",
             "ayref": "y",
             "text": "",

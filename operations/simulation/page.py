@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from ...planning.simulation.summary.gantt import busiest
 from ..output.templates import templates
 from .document import Simulation, document
 from .drawing import Picture, pictures
@@ -30,7 +31,9 @@ def html(simulation: Simulation) -> str:
     from plotly.offline import get_plotlyjs
 
     figures: dict[str, Any] = {}
-    drawn = [(each.outcome.name, pictures(each, simulation.windows)) for each in simulation.figures]
+    # The same day of both, so that one sees what the other policy made of it.
+    start = busiest(simulation.figures[0].outcome)
+    drawn = [(each.outcome.name, pictures(each, simulation.windows, start)) for each in simulation.figures]
     views = _views(drawn, figures)
     # In a script an end tag would end it, whatever stands around it.
     data = json.dumps(figures, separators=(",", ":")).replace("</", "<\\/")

@@ -47,9 +47,13 @@ class Gantt(NamedTuple):
     """Domains that have no lane because there are too many."""
 
 
-def gantt(outcome: Outcome, most_bars: int = 1500, most_lanes: int = 40) -> Gantt:
-    """The day with the most preemptions, or less of it where it has too many bars, on the domains that they touched."""
-    start, end = _span(outcome)
+def gantt(outcome: Outcome, start: float | None = None, most_bars: int = 1500, most_lanes: int = 40) -> Gantt:
+    """A day, or less of it where it has too many bars, on the domains that preemptions touched most.
+
+    It begins at `start`, or shortly before the most preemptions (`busiest`).
+    """
+    start = busiest(outcome) if start is None else start
+    end = min(start + _SPAN, outcome.end)
     bars = list(_bars(outcome.jobs, start, end))
     while len(bars) > most_bars and end - start > 600:
         end = start + (end - start) / 2
@@ -65,14 +69,13 @@ def gantt(outcome: Outcome, most_bars: int = 1500, most_lanes: int = 40) -> Gant
     return Gantt(start, end, lanes, shown, list(_arrows(outcome.stops, shown)), len(touched) - len(domains))
 
 
-def _span(outcome: Outcome) -> tuple[float, float]:
-    """The day that begins shortly before a preemption and has the most of them; the first day without any."""
+def busiest(outcome: Outcome) -> float:
+    """When the day begins that has the most preemptions, shortly before the first of them; the first without any."""
     times = [stop.time for stop in outcome.stops]
     lead = _SPAN / 12
     counts = [(bisect_left(times, time + _SPAN - lead) - index, -time) for index, time in enumerate(times)]
     first = -max(counts)[1] - lead if counts else min((job.submitted for job in outcome.jobs), default=outcome.start)
-    start = max(first, outcome.start)
-    return start, min(start + _SPAN, outcome.end)
+    return max(first, outcome.start)
 
 
 def _bars(jobs: Sequence[JobOutcome], start: float, end: float) -> Iterator[Bar]:
