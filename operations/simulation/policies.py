@@ -6,6 +6,7 @@ from ...cdk8s_charts.kueue import kueue_objects
 from ...config.catalog.instance_types import Catalog
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
+from ...config.settings.governance.teams import Engine
 from ...planning.helm.kueue_values import manager_configuration
 from ...planning.quota.amounts import EFA
 from ...planning.quota.compute_quotas import compute_quotas, scheduler_config
@@ -30,6 +31,7 @@ class Policy(NamedTuple):
     """What decides."""
 
     environment: Environment
+    engine: Engine
     objects: tuple[Object, ...]
     """Kueue's objects and the nodes, in the order in which they would be applied."""
     configuration: Object
@@ -68,7 +70,7 @@ def policy_of(environment: Environment, types: Catalog) -> Policy:
         groups = countable_groups(environment)
         objects = kueue_objects(policy, governance.kueue, groups, types)
         decided = [item for item in objects if item["apiVersion"].startswith("kueue.")]
-        return Policy(environment, (*decided, *nodes), manager_configuration(governance), (LAYOUT,))
+        return Policy(environment, engine, (*decided, *nodes), manager_configuration(governance), (LAYOUT,))
     config = scheduler_config(governance, policy)
     quotas = compute_quotas(governance, policy).values()
     # Teams share flavors and topologies.
@@ -82,4 +84,4 @@ def policy_of(environment: Environment, types: Catalog) -> Policy:
         "fairSharing": fair_sharing(config),
     }
     objects = (*priority_objects(config), *unique.values(), *nodes)
-    return Policy(environment, objects, configuration, (_AS_READ, LAYOUT))
+    return Policy(environment, "hyperpod", objects, configuration, (_AS_READ, LAYOUT))

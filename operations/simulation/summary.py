@@ -1,5 +1,6 @@
 """The summary of a simulation for a terminal: by team, and two policies beside each other where there are two."""
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -51,7 +52,9 @@ def print_summary(result: Document) -> None:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them: `40 s`, `12 min`, `3.5 h`, `2.1 d`."""
+    """Seconds as people say them: `40 s`, `12 min`, `3.5 h`, `2.1 d`, `never`."""
+    if seconds == math.inf:
+        return "never"
     if seconds < 60:
         return f"{seconds:.0f} s"
     if seconds < 3600:

@@ -98,7 +98,7 @@ def figures(outcome: Outcome, slices: int = 240) -> Figures:
         TeamFigures(
             team,
             waits(jobs, outcome.end),
-            Hours(*map(sum, zip(*timeline.teams[team], strict=True))),
+            Hours(*(float(sum(part)) for part in zip(*timeline.teams[team], strict=True))),
             stopped[team],
             stops[team],
             sum(map(_lost, jobs)),

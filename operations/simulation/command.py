@@ -1,0 +1,232 @@
+"""Simulate who gets what, and when: work of a trace, or made up, under the policy of an environment.
+
+Needs no account, no cluster and no Kubernetes. A trace is CSV (docs/user/simulation.md has its columns), what
+`kubectl get workloads --all-namespaces --output=json` or `sacct --parsable2` prints, or the address of a Prometheus
+with podwright's own metrics. Rows that cannot be jobs are named with their line and counted; the rest runs.
+"""
+
+import argparse
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ...config.catalog.instance_types import environment_types
+from ...config.errors import CommandError, InvalidValue
+from ...config.loading.project import Project
+from ...config.settings.environment import Environment
+from ...planning.quota.policy import environment_policy
+from ...planning.simulation.answers.changes import changed, present
+from ...planning.simulation.answers.smallest import Answer, Tried, smallest
+from ...planning.simulation.assumptions import Assumptions
+from ...planning.simulation.summary.figures import waits
+from ...planning.simulation.traces.generator import Made, generated
+from ...planning.simulation.traces.requests import demands, shapes
+from ...planning.simulation.traces.times import duration
+from ...planning.simulation.traces.trace import Trace
+from ..arguments import add_name, load
+from ..output.console import stop_on_errors, write_json, write_line, write_note
+from .document import document
+from .page import html
+from .policies import Policy, policy_of
+from .run import Decide, left_out, simulation
+from .summary import duration as in_words
+from .summary import print_summary
+from .trace_files import trace_of_file, trace_of_metrics
+
+_MONOTONE: Final = "more is never worse: where it is after all, the number is enough, and one less is not"
+_UNITS: Final = {"quota": "instances guaranteed", "borrow": "percent that may be borrowed", "nodes": "nodes"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright simulate`."""
+    add_name(parser)
+    work = parser.add_mutually_exclusive_group(required=True)
+    work.add_argument("--trace", metavar="FILE|URL", help="work that was: a file, or a Prometheus with our metrics")
+    work.add_argument("--generate", metavar="TIME", type=_time, help="make work up from the teams' quotas, such as 30d")
+    parser.add_argument("--against", metavar="ENV", help="simulate the same work under this environment's policy, too")
+    parser.add_argument("--seed", type=int, default=1, help="of work that is made up (default: 1)")
+    parser.add_argument("--load", type=float, default=0.9, help="of work that is made up, by quota (default: 0.9)")
+    parser.add_argument(
+        "--median", metavar="TIME", type=_time, default=3600.0, help="duration of its jobs (default: 1h)"
+    )
+    parser.add_argument("--days", type=float, default=30.0, help="how much of a Prometheus to read (default: 30)")
+    add_assumptions(parser)
+    search = parser.add_argument_group("the smallest number with which a team waits no longer")
+    search.add_argument("--smallest", choices=tuple(_UNITS), help="what to search for")
+    search.add_argument("--of", metavar="TEAM[:GROUP]", help="whose waits, and the group whose number is searched for")
+    search.add_argument("--wait", metavar="TIME", type=_time, help="the longest that nine of ten of its jobs may wait")
+    search.add_argument(
+        "--at-most", metavar="N", type=int, help="the largest number to try (default: four times as many)"
+    )
+    parser.add_argument("--html", metavar="FILE", type=Path, help="write a page with pictures")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def add_assumptions(parser: argparse.ArgumentParser) -> None:
+    """The options for what Kueue does not decide."""
+    known = Assumptions()
+    group = parser.add_argument_group("what no policy says")
+    group.add_argument(
+        "--startup", metavar="TIME", type=_time, default=known.startup_seconds, help="until pods are ready (default: 0)"
+    )
+    group.add_argument(
+        "--grace",
+        metavar="TIME",
+        type=_time,
+        default=known.grace_seconds,
+        help="until stopped pods are gone (default: 30s)",
+    )
+    group.add_argument(
+        "--lost",
+        metavar="TIME",
+        type=_time,
+        default=known.repeated_seconds,
+        help="work done again after a stop (default: 30m)",
+    )
+    group.add_argument(
+        "--failures",
+        metavar="RATE",
+        type=float,
+        default=known.failures_per_node_hour,
+        help="of a node in an hour (default: 0)",
+    )
+
+
+def assumptions_of(args: argparse.Namespace) -> Assumptions:
+    """What the options of `add_assumptions` say."""
+    if args.failures < 0:
+        raise CommandError(f"--failures is {args.failures:g}; it is 0 or more", code=2)
+    return Assumptions(args.startup, args.grace, args.lost, args.failures)
+
+
+def answer(args: argparse.Namespace, decide: Decide) -> int:
+    """Simulate, and print what came of it. Raises CommandError."""
+    searched = (args.smallest, args.of, args.wait)
+    if any(each is not None for each in searched) and None in searched:
+        raise CommandError(
+            "--smallest, --of and --wait belong together", "such as --smallest nodes --of llm:h200 --wait 1h", 2
+        )
+    environments = [_checked(args, args.environment), *([_checked(args, args.against)] if args.against else [])]
+    policies = [_policy(environment) for environment in environments]
+    trace = _trace(args, environments[0])
+    if args.smallest:
+        return _search(args, environments[0], trace, decide)
+    result = simulation(policies, trace, decide, assumptions_of(args))
+    shown = document(result)
+    if args.json:
+        write_json(shown)
+    else:
+        print_summary(shown)
+    if args.html:
+        _write(args.html, html(result))
+        write_note(f"{args.html}: the same with pictures")
+    return 0
+
+
+def _checked(args: argparse.Namespace, name: str) -> Environment:
+    """The environment of this name, which has no errors."""
+    loaded = load(args) if name == args.environment else Project.at(args.project).load(name)
+    stop_on_errors(loaded)
+    return loaded.environment
+
+
+def _policy(environment: Environment) -> Policy:
+    return policy_of(environment, environment_types(environment.instance_types))
+
+
+def _trace(args: argparse.Namespace, environment: Environment) -> Trace:
+    """The work that the arguments mean."""
+    if args.trace is None:
+        types = environment_types(environment.instance_types)
+        policy = environment_policy(environment, types)
+        made = Made(args.generate / 86400, args.seed, args.load, args.median, priorities=tuple(policy.priorities))
+        try:
+            return generated(demands(policy, shapes(environment, types)), made)
+        except InvalidValue as error:
+            raise CommandError(f"no work can be made up: {error}", "see --generate, --load and --median", 2) from None
+    if args.trace.startswith(("http://", "https://")):
+        return trace_of_metrics(environment, args.days, None, args.trace)
+    return trace_of_file(Path(args.trace), environment)
+
+
+def _search(args: argparse.Namespace, environment: Environment, trace: Trace, decide: Decide) -> int:
+    """Search for the smallest number with which a team's p90 wait is short enough. Returns 1 where none is."""
+    team, _, group = args.of.partition(":")
+    try:
+        now = present(environment, args.smallest, team, group)
+    except InvalidValue as error:
+        raise CommandError(str(error), "--of TEAM:GROUP names the team and the group", 2) from None
+    most = max(4 * now, 4) if args.at_most is None else args.at_most
+    assumptions, unit = assumptions_of(args), _UNITS[args.smallest]
+    # A limit of nothing is another setting: share.
+    least = 1 if args.smallest == "borrow" else 0
+    if most < least:
+        raise CommandError(f"--at-most is {most}; it is at least {least}", code=2)
+
+    refused = {problem.line for problem in left_out(_policy(environment), trace)}
+
+    def wait(amount: int) -> float:
+        policy = _policy(changed(environment, args.smallest, team, group, amount))
+        simulated = simulation([policy], trace, decide, assumptions)
+        if {problem.line for problem in simulated.problems} - refused:
+            # Jobs that no longer fit would otherwise make the wait of the rest shorter.
+            return math.inf
+        outcome = simulated.figures[0].outcome
+        return waits([job for job in outcome.jobs if job.team == team], outcome.end).p90
+
+    result = smallest(least, most, wait, args.wait, _told(unit))
+    sentences = (*trace.assumptions, *_policy(environment).assumptions, *assumptions.sentences())
+    _show_answer(args, team, now, result, unit, sentences)
+    return 0 if result.amount is not None else 1
+
+
+def _told(unit: str) -> Callable[[Tried], None]:
+    def told(tried: Tried) -> None:
+        write_note(f"  {tried.amount} {unit}: p90 {in_words(tried.seconds)}{', enough' if tried.enough else ''}")
+
+    return told
+
+
+def _show_answer(
+    args: argparse.Namespace, team: str, now: int, answer: Answer, unit: str, assumptions: Sequence[str]
+) -> None:
+    """Print what a search found, and what was assumed for it."""
+    if args.json:
+        write_json(
+            {"team": team, "searched": args.smallest, "now": now, "smallest": answer.amount, "wait_seconds": args.wait}
+            | {"tried": list(map(_tried, answer.tried)), "assumptions": [_MONOTONE, *assumptions]}
+        )
+        return
+    limit = in_words(args.wait)
+    if answer.amount is None:
+        most = max(tried.amount for tried in answer.tried)
+        write_line(f"{most} {unit} are not enough for {team} to wait at most {limit} at p90; the file has {now}")
+    else:
+        write_line(f"{answer.amount} {unit} are enough for {team} to wait at most {limit} at p90; the file has {now}")
+    write_line("Assumed, because no policy says it:")
+    for assumption in (_MONOTONE, *assumptions):
+        write_line(f"  - {assumption}")
+
+
+def _tried(tried: Tried) -> dict[str, Any]:
+    # JSON has no number for never.
+    return tried._asdict() | {"seconds": tried.seconds if math.isfinite(tried.seconds) else None}
+
+
+def _time(text: str) -> float:
+    """Seconds of an option such as 30d, as argparse takes it."""
+    try:
+        seconds = duration(text)
+    except InvalidValue as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not 0 <= seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is below 0")
+    return seconds
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{file} cannot be written: {error.strerror}", "name another file with --html", 2) from None

@@ -1,0 +1,105 @@
+"""The state of a cluster as Kubernetes has it: policy, nodes and work, from which a forecast continues."""
+
+import json
+from collections.abc import Mapping
+from statistics import median
+from typing import Any, Final, NamedTuple
+
+from ...config.errors import InvalidValue
+from .traces.times import timestamp
+from .traces.workload_list import condition
+
+KINDS: Final = (
+    *("ResourceFlavor", "Topology", "Cohort", "ClusterQueue", "LocalQueue", "WorkloadPriorityClass", "Node"),
+    "Workload",
+)
+"""What a snapshot holds of a cluster."""
+COMMAND: Final = (
+    "kubectl get resourceflavors,topologies.kueue.x-k8s.io,cohorts.kueue.x-k8s.io,clusterqueues,localqueues,"
+    "workloadpriorityclasses,nodes,workloads --all-namespaces --output=json"
+)
+"""Prints one."""
+Object = Mapping[str, Any]
+
+
+class Snapshot(NamedTuple):
+    """What there was at a time."""
+
+    taken: float
+    """Seconds since 1970: the newest timestamp of a condition or of an object's creation."""
+    objects: tuple[Object, ...]
+    """All but Workloads."""
+    workloads: tuple[Object, ...]
+    """Those that have not ended."""
+    seconds: Mapping[str, float]
+    """How long each of them runs in all, by `NAMESPACE/NAME`."""
+    assumptions: tuple[str, ...]
+
+
+def read_snapshot(text: str, default_seconds: float) -> Snapshot:
+    """The snapshot in what `COMMAND` prints.
+
+    Work that has not ended runs as long as the median of what ended in its queue, and `default_seconds` where nothing
+    did; at most as long as it may, and at least as long as it has.
+
+    Raises:
+        InvalidValue: it is no list of objects, or has no queues.
+    """
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidValue(f"line {error.lineno} is no JSON: {error.msg}") from None
+    items = document.get("items") if isinstance(document, dict) else None
+    if not isinstance(items, list) or not all(isinstance(item, dict) and "metadata" in item for item in items):
+        raise InvalidValue("it is no list of Kubernetes objects")
+    known = [item for item in items if item.get("kind") in KINDS]
+    if not any(item["kind"] == "ClusterQueue" for item in known):
+        raise InvalidValue("it has no ClusterQueue, so nothing decides who gets what")
+    workloads = [item for item in known if item["kind"] == "Workload"]
+    ended = [item for item in workloads if condition(item, "Finished") is not None]
+    waiting = tuple(item for item in workloads if condition(item, "Finished") is None)
+    taken = max(time for item in known for time in _times(item))
+    typical = _typical(ended)
+    seconds = {name_of(item): _seconds(item, typical, default_seconds, taken) for item in waiting}
+    guessed = sum(1 for item in waiting if queue_of(item) not in typical)
+    assumptions = [f"{len(waiting) - guessed} jobs run as long as the median of what ended in their queue"]
+    assumptions += [f"{guessed} jobs run for {default_seconds / 3600:g} h, as nothing has ended in their queue"]
+    return Snapshot(
+        taken, tuple(item for item in known if item["kind"] != "Workload"), waiting, seconds, tuple(assumptions)
+    )
+
+
+def name_of(workload: Object) -> str:
+    """`NAMESPACE/NAME` of a Workload."""
+    return f"{workload['metadata'].get('namespace', '')}/{workload['metadata']['name']}"
+
+
+def queue_of(workload: Object) -> str:
+    """`NAMESPACE/QUEUE` of the LocalQueue in which it waits."""
+    return f"{workload['metadata'].get('namespace', '')}/{workload['spec'].get('queueName', '')}"
+
+
+def _times(item: Object) -> list[float]:
+    """When something of an object last changed, as far as it says so."""
+    conditions = item.get("status", {}).get("conditions") or ()
+    texts = [item["metadata"].get("creationTimestamp"), *(each.get("lastTransitionTime") for each in conditions)]
+    return [timestamp(text) for text in texts if text]
+
+
+def _typical(ended: list[Object]) -> dict[str, float]:
+    """The median duration of what ended, by queue."""
+    durations: dict[str, list[float]] = {}
+    for item in ended:
+        started, finished = condition(item, "Admitted"), condition(item, "Finished")
+        if started is not None and finished is not None:
+            durations.setdefault(queue_of(item), []).append(max(finished - started, 0.0))
+    return {queue: median(values) for queue, values in durations.items()}
+
+
+def _seconds(workload: Object, typical: Mapping[str, float], default: float, taken: float) -> float:
+    started = condition(workload, "Admitted")
+    most = workload["spec"].get("maximumExecutionTimeSeconds")
+    seconds = typical.get(queue_of(workload), default)
+    if most is not None:
+        seconds = min(seconds, float(most))
+    return max(seconds, taken - started) if started is not None else seconds
