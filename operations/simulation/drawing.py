@@ -243,6 +243,7 @@ def _fairness(figures: Figures, axis: Axis, teams: Sequence[str], hues: Mapping[
         "showgrid": False,
         "rangemode": "tozero",
         "ticksuffix": " %",
+        "tickformat": ".3~g",
         "automargin": True,
     }
     layout = _layout(axis.layout(), 280, "Jain's index", yaxis2=right)

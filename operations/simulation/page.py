@@ -33,7 +33,11 @@ def html(simulation: Simulation) -> str:
     figures: dict[str, Any] = {}
     # The same day of both, so that one sees what the other policy made of it.
     start = busiest(simulation.figures[0].outcome)
-    drawn = [(each.outcome.name, pictures(each, simulation.windows, start)) for each in simulation.figures]
+    # Windows are those of the first policy.
+    windows = [simulation.windows, *(() for _ in simulation.figures[1:])]
+    drawn = [
+        (each.outcome.name, pictures(each, own, start)) for each, own in zip(simulation.figures, windows, strict=True)
+    ]
     views = _views(drawn, figures)
     # In a script an end tag would end it, whatever stands around it.
     data = json.dumps(figures, separators=(",", ":")).replace("</", "<\\/")
