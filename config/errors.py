@@ -10,7 +10,8 @@
     ├── InvalidValue            a value that nothing can be made of; a ValueError as well
     │   ├── InvalidZoneId
     │   ├── InvalidOverride
-    │   └── CannotSize          a model that no layout can be found for
+    │   ├── CannotSize          a model that no layout can be found for
+    │   └── UnreadableTrace     text that is no trace of work: its line, and what to do next
     ├── CommandError            a command that ends early: a sentence, what to do next, and the exit code
     ├── Unseen                  a question that an account or a cluster does not answer
     ├── Refused                 kubectl failed: what it said

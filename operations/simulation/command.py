@@ -21,7 +21,7 @@ from ...planning.simulation.answers.smallest import Answer, Tried, smallest
 from ...planning.simulation.assumptions import Assumptions
 from ...planning.simulation.summary.figures import waits
 from ...planning.simulation.traces.generator import Made, generated
-from ...planning.simulation.traces.requests import demands, shapes
+from ...planning.simulation.traces.requested_work import demands, shapes
 from ...planning.simulation.traces.times import duration
 from ...planning.simulation.traces.trace import Trace
 from ..arguments import add_name, load

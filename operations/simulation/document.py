@@ -45,6 +45,7 @@ def document(simulation: Simulation) -> dict[str, Any]:
 
 
 def _policy(figures: Figures) -> dict[str, Any]:
+    """What came of the work under one policy."""
     outcome = figures.outcome
     return {
         "environment": outcome.name,

@@ -93,6 +93,7 @@ def pictures(figures: Figures, windows: Sequence[Window], start: float | None = 
 
 
 def _layout(axis: dict[str, Any], height: int, y: str, **more: Any) -> dict[str, Any]:
+    """Plotly's layout of a figure so many pixels high, with `y` as the name of its upright axis."""
     return {
         "height": height,
         "margin": {"l": 8, "r": 12, "t": 8, "b": 8},
@@ -118,12 +119,10 @@ def _used(figures: Figures, axis: Axis, teams: Sequence[str], hues: Mapping[str,
     timeline = figures.timeline
     slice_hours = timeline.seconds / 3600
     times = [axis.at(start) for start in timeline.starts]
-    data = [
-        _area(
-            times, [(hours.in_quota + hours.borrowed) / slice_hours for hours in timeline.teams[team]], team, hues[team]
-        )
-        for team in teams
-    ]
+    data = []
+    for team in teams:
+        held = [(hours.in_quota + hours.borrowed) / slice_hours for hours in timeline.teams[team]]
+        data.append(_area(times, held, team, hues[team]))
     whole = sum(figures.outcome.capacity.values())
     line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": whole, "y1": whole}
     shapes = [line | {"line": {"color": "--soft", "width": 1, "dash": "dash"}}]
@@ -152,10 +151,10 @@ def _team(figures: Figures, axis: Axis, team: str, windows: Sequence[Window]) ->
     slice_hours = timeline.seconds / 3600
     times = [axis.at(start) for start in timeline.starts]
     rows = timeline.teams[team]
-    data = [
-        _area(times, [getattr(hours, part) / slice_hours for hours in rows], name, hue, pattern)
-        for part, name, hue, pattern in _PARTS
-    ]
+    data = []
+    for part, name, hue, pattern in _PARTS:
+        amounts = [getattr(hours, part) / slice_hours for hours in rows]
+        data.append(_area(times, amounts, name, hue, pattern))
     shapes = [
         {
             "type": "rect",
@@ -228,7 +227,7 @@ def _fairness(figures: Figures, axis: Axis, teams: Sequence[str], hues: Mapping[
     shares = [
         line
         | {
-            "y": [round(value, 2) for value in timeline.shares[team]],
+            "y": list(timeline.shares[team]),
             "name": f"{team} borrows",
             "yaxis": "y2",
             "line": {"width": 1.2, "color": hues[team], "shape": "hv", "dash": "dot"},

@@ -10,7 +10,7 @@ from ...planning.simulation.assumptions import Assumptions
 from ...planning.simulation.plan_windows import plan_windows
 from ...planning.simulation.summary.figures import figures
 from ...planning.simulation.summary.outcome import Outcome
-from ...planning.simulation.traces.requests import Shape, requested, shapes
+from ...planning.simulation.traces.requested_work import Shape, requested, shapes
 from ...planning.simulation.traces.trace import Trace, TraceProblem
 from ...planning.simulation.traces.workloads import workload
 from .document import Simulation

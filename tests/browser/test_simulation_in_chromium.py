@@ -20,7 +20,7 @@ from podwright.operations.simulation.run import simulation
 from podwright.planning.quota.policy import environment_policy
 from podwright.planning.simulation.assumptions import Assumptions
 from podwright.planning.simulation.traces.generator import Made, generated
-from podwright.planning.simulation.traces.requests import demands, shapes
+from podwright.planning.simulation.traces.requested_work import demands, shapes
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -20,7 +20,7 @@ class Answer(NamedTuple):
 
 
 def smallest(
-    low: int, high: int, wait: Callable[[int], float], most: float, told: Callable[[Tried], None] = lambda _: None
+    low: int, high: int, wait: Callable[[int], float], most: float, notify: Callable[[Tried], None] = lambda _: None
 ) -> Answer:
     """The smallest amount from `low` to `high` with which a wait is at most `most` seconds.
 
@@ -32,13 +32,13 @@ def smallest(
         high: The most to try.
         wait: The wait that an amount gives; it is asked once for each.
         most: How long it may be.
-        told: Is notified of each amount as soon as it was tried.
+        notify: Is called with each amount as soon as it was tried.
     """
     tried = list[Tried]()
     for amount in _amounts(low, high, tried):
         seconds = wait(amount)
         tried.append(Tried(amount, seconds, seconds <= most))
-        told(tried[-1])
+        notify(tried[-1])
     return Answer(min((each.amount for each in tried if each.enough), default=None), tuple(tried))
 
 

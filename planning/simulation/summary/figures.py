@@ -91,14 +91,13 @@ def figures(outcome: Outcome, slices: int = 240) -> Figures:
     by_team: dict[str, list[JobOutcome]] = {team: [] for team in outcome.quotas}
     for job in outcome.jobs:
         by_team.setdefault(job.team, []).append(job)
-    stopped, stops = (
-        Counter(getattr(stop, name) for stop in outcome.stops) for name in ("victim_team", "preemptor_team")
-    )
+    stopped = Counter(stop.victim_team for stop in outcome.stops)
+    stops = Counter(stop.preemptor_team for stop in outcome.stops)
     teams = [
         TeamFigures(
             team,
             waits(jobs, outcome.end),
-            Hours(*(float(sum(part)) for part in zip(*timeline.teams[team], strict=True))),
+            _sum(timeline.teams[team]),
             stopped[team],
             stops[team],
             sum(map(_lost, jobs)),
@@ -134,6 +133,10 @@ def percentile(ordered: Sequence[float], percent: int) -> float:
     return ordered[max(-(-len(ordered) * percent // 100) - 1, 0)]
 
 
+def _sum(rows: Sequence[Hours]) -> Hours:
+    return Hours(*(float(sum(part)) for part in zip(*rows, strict=True)))
+
+
 def _lost(job: JobOutcome) -> float:
     return sum((run.end - run.start) * run.accelerators / 3600 for run in job.runs if run.ended not in ("", "finished"))
 
@@ -166,7 +169,7 @@ def _timeline(outcome: Outcome, slices: int) -> Timeline:
     seconds = max((outcome.end - outcome.start) / slices, 1.0)
     starts = [outcome.start + index * seconds for index in range(slices)]
     names = sorted({*outcome.quotas, *(job.team for job in outcome.jobs)})
-    sums = {team: [[0.0] * len(PARTS) for _ in starts] for team in names}
+    sums = {team: _zeros(slices) for team in names}
     held: dict[str, Counter[str]] = {team: Counter() for team in names}
     pending: list[_Change] = sorted(_changes(outcome))
     since = dict.fromkeys(names, outcome.start)
@@ -185,10 +188,14 @@ def _timeline(outcome: Outcome, slices: int) -> Timeline:
         held[change.team][change.flavor] += change.amount
     for team in names:
         spread(team, outcome.end)
-    teams = {team: [Hours(*row) for row in rows] for team, rows in sums.items()}
+    teams = {team: list(map(Hours._make, rows)) for team, rows in sums.items()}
     nominal = {team: sum(outcome.quotas.get(team, {}).values()) * seconds / 3600 for team in names}
-    fairness = [_jain([(teams[team][index], nominal[team]) for team in names]) for index in range(slices)]
+    fairness = [_jain(zip(hours, nominal.values(), strict=True)) for hours in zip(*teams.values(), strict=True)]
     return Timeline(starts, seconds, teams, fairness, _shares(outcome, teams, seconds))
+
+
+def _zeros(slices: int) -> list[list[float]]:
+    return [[0.0] * len(PARTS) for _ in range(slices)]
 
 
 def _parts(held: Mapping[str, int], quotas: Mapping[str, int]) -> tuple[float, float, float, float]:
@@ -209,7 +216,7 @@ def _slices(starts: Sequence[float], seconds: float, start: float, end: float) -
         index += 1
 
 
-def _jain(teams: Sequence[tuple[Hours, float]]) -> float | None:
+def _jain(teams: Iterable[tuple[Hours, float]]) -> float | None:
     """Jain's index of how much of what it was entitled to each team had: (Σx)² / nΣx², 1 where all had the same part.
 
     A team that waits is entitled to its guarantee, and to no more than it asked for.
@@ -229,9 +236,8 @@ def _shares(outcome: Outcome, teams: Mapping[str, Sequence[Hours]], seconds: flo
     whole = sum(outcome.capacity.values()) * seconds / 3600
     weights = {team: outcome.weights.get(team, 1.0) for team in teams}
     mean = sum(weights.values()) / len(weights) if weights else 1.0
-    return {
-        team: [
-            100 * hours.borrowed / whole * mean / weights[team] if whole and weights[team] else 0.0 for hours in rows
-        ]
-        for team, rows in teams.items()
-    }
+    factors = {team: 100 * mean / (whole * weight) if whole and weight else 0.0 for team, weight in weights.items()}
+    shares = dict[str, list[float]]()
+    for team, rows in teams.items():
+        shares[team] = [hours.borrowed * factors[team] for hours in rows]
+    return shares

@@ -59,13 +59,13 @@ def gantt(outcome: Outcome, start: float | None = None, most_bars: int = 1500, m
         end = start + (end - start) / 2
         bars = list(_bars(outcome.jobs, start, end))
     victims = {stop.victim for stop in outcome.stops}
-    touched, stopped = (
-        Counter(bar.domain for bar in chosen)
-        for chosen in (bars, [bar for bar in bars if bar.ended and bar.job in victims])
-    )
+    touched = Counter(bar.domain for bar in bars)
+    stopped = Counter(bar.domain for bar in bars if bar.ended and bar.job in victims)
     domains = sorted(sorted(touched, key=lambda domain: (-stopped[domain], -touched[domain], domain))[:most_lanes])
     shown = [bar for bar in bars if bar.domain in set(domains)]
-    lanes = {domain: max(bar.slot + bar.slots for bar in shown if bar.domain == domain) for domain in domains}
+    lanes = dict.fromkeys(domains, 0)
+    for bar in shown:
+        lanes[bar.domain] = max(lanes[bar.domain], bar.slot + bar.slots)
     return Gantt(start, end, lanes, shown, list(_arrows(outcome.stops, shown)), len(touched) - len(domains))
 
 

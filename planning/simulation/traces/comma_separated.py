@@ -60,7 +60,7 @@ def _check_header(names: list[str]) -> None:
     repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if unknown or missing or repeated:
         parts = [f"no column is called {unknown[0]!r}"] if unknown else []
-        parts += [f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"] if missing else []
+        parts += [f"without {' and '.join(missing)}"] if missing else []
         parts += [f"{repeated[0]} is there twice"] if repeated else []
         raise UnreadableTrace(1, f"the header is not that of a trace: {'; '.join(parts)}", _HINT)
 

@@ -9,7 +9,7 @@ from ....config.settings.governance.teams import Engine
 from ...jobs.plan import GROUP_LABEL, TYPE_LABEL
 from ...quota.amounts import quantity
 from ...quota.team_names import local_queue, priority_class, team_namespace
-from .requests import RequestedJob, Shape
+from .requested_work import RequestedJob, Shape
 
 
 def workload(

@@ -18,8 +18,8 @@ def test_a_seed_makes_the_same_work_again() -> None:
 
 def test_a_teams_work_does_not_depend_on_the_other_teams() -> None:
     both, alone = generated(DEMANDS, MADE), generated(DEMANDS[1:], MADE)
-    of = [(job.name, job.submitted, job.seconds) for job in both.jobs if job.team == "product"]
-    assert of == [(job.name, job.submitted, job.seconds) for job in alone.jobs]
+    mixed = [(job.name, job.submitted, job.seconds) for job in both.jobs if job.team == "product"]
+    assert mixed == [(job.name, job.submitted, job.seconds) for job in alone.jobs]
 
 
 @pytest.mark.parametrize("load", [0.5, 0.9])

@@ -15,7 +15,7 @@ from podwright.planning.quota.policy import environment_policy
 from podwright.planning.simulation.plan_windows import plan_windows
 from podwright.planning.simulation.traces.forms import read_trace
 from podwright.planning.simulation.traces.generator import Made, generated
-from podwright.planning.simulation.traces.requests import SHARES, demands, requested, shapes
+from podwright.planning.simulation.traces.requested_work import SHARES, demands, requested, shapes
 from podwright.planning.simulation.traces.workloads import workload
 
 ROOT = Path(__file__).resolve().parents[3]

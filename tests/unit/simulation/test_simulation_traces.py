@@ -62,7 +62,7 @@ def test_bad_rows_are_named_and_the_rest_is_read() -> None:
     [
         ("", 1, "empty"),
         ("hello\nworld\n", 1, "begins no trace"),
-        ("team,when,duration\na,1,2\n", 1, "no column is called 'when'; submitted is missing"),
+        ("team,when,duration\na,1,2\n", 1, "no column is called 'when'; without submitted"),
         ("team,submitted,duration,team\n", 1, "team is there twice"),
         ('team,submitted,duration\na,1,2\n"b,1,2\n', 3, "no CSV"),
         ('{"items": [{}]}', 1, "no list of Kueue's Workloads"),

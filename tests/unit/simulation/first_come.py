@@ -28,9 +28,9 @@ def first_come(policy: Policy, work: Sequence[Submission], assumptions: Assumpti
 
     def end(time: float, index: int, why: str) -> None:
         nonlocal free
-        begun = started.pop(index)
+        began = started.pop(index)
         free += jobs[index].accelerators
-        jobs[index].runs.append(Run(begun, time, flavor, jobs[index].accelerators, (("node-0", 1),), why))
+        jobs[index].runs.append(Run(began, time, flavor, jobs[index].accelerators, (("node-0", 1),), why))
 
     def serve(time: float) -> None:
         nonlocal free
