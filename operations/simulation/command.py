@@ -43,19 +43,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_name(parser)
     work = parser.add_mutually_exclusive_group(required=True)
     work.add_argument("--trace", metavar="FILE|URL", help="work that was: a file, or a Prometheus with our metrics")
-    work.add_argument("--generate", metavar="TIME", type=_time, help="make work up from the teams' quotas, such as 30d")
+    work.add_argument(
+        "--generate", metavar="TIME", type=as_time, help="make work up from the teams' quotas, such as 30d"
+    )
     parser.add_argument("--against", metavar="ENV", help="simulate the same work under this environment's policy, too")
     parser.add_argument("--seed", type=int, default=1, help="of work that is made up (default: 1)")
     parser.add_argument("--load", type=float, default=0.9, help="of work that is made up, by quota (default: 0.9)")
     parser.add_argument(
-        "--median", metavar="TIME", type=_time, default=3600.0, help="duration of its jobs (default: 1h)"
+        "--median", metavar="TIME", type=as_time, default=3600.0, help="duration of its jobs (default: 1h)"
     )
     parser.add_argument("--days", type=float, default=30.0, help="how much of a Prometheus to read (default: 30)")
     add_assumptions(parser)
     search = parser.add_argument_group("the smallest number with which a team waits no longer")
     search.add_argument("--smallest", choices=tuple(_UNITS), help="what to search for")
     search.add_argument("--of", metavar="TEAM[:GROUP]", help="whose waits, and the group whose number is searched for")
-    search.add_argument("--wait", metavar="TIME", type=_time, help="the longest that nine of ten of its jobs may wait")
+    search.add_argument(
+        "--wait", metavar="TIME", type=as_time, help="the longest that nine of ten of its jobs may wait"
+    )
     search.add_argument(
         "--at-most", metavar="N", type=int, help="the largest number to try (default: four times as many)"
     )
@@ -68,19 +72,23 @@ def add_assumptions(parser: argparse.ArgumentParser) -> None:
     known = Assumptions()
     group = parser.add_argument_group("what no policy says")
     group.add_argument(
-        "--startup", metavar="TIME", type=_time, default=known.startup_seconds, help="until pods are ready (default: 0)"
+        "--startup",
+        metavar="TIME",
+        type=as_time,
+        default=known.startup_seconds,
+        help="until pods are ready (default: 0)",
     )
     group.add_argument(
         "--grace",
         metavar="TIME",
-        type=_time,
+        type=as_time,
         default=known.grace_seconds,
         help="until stopped pods are gone (default: 30s)",
     )
     group.add_argument(
         "--lost",
         metavar="TIME",
-        type=_time,
+        type=as_time,
         default=known.repeated_seconds,
         help="work done again after a stop (default: 30m)",
     )
@@ -214,7 +222,7 @@ def _tried(tried: Tried) -> dict[str, Any]:
     return tried._asdict() | {"seconds": tried.seconds if math.isfinite(tried.seconds) else None}
 
 
-def _time(text: str) -> float:
+def as_time(text: str) -> float:
     """Seconds of an option such as 30d, as argparse takes it."""
     try:
         seconds = duration(text)
