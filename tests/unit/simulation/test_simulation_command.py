@@ -10,9 +10,16 @@ import pytest
 from rich.console import Console
 
 from first_come import first_come
+from podwright.config.catalog.instance_types import environment_types
 from podwright.config.errors import CommandError
+from podwright.config.loading.project import Project
 from podwright.operations.simulation import command, summary
+from podwright.operations.simulation.policies import policy_of
+from podwright.operations.simulation.run import simulation
 from podwright.operations.simulation.summary import duration
+from podwright.planning.simulation.answers.changes import changed
+from podwright.planning.simulation.assumptions import Assumptions
+from podwright.planning.simulation.traces.forms import read_trace
 
 ROOT = Path(__file__).resolve().parents[3]
 MADE = ("prod", "--generate", "3d", "--load", "1.2")
@@ -41,6 +48,18 @@ def test_two_policies_on_the_same_work(capsys: pytest.CaptureFixture[str], tmp_p
     text = file.read_text()
     assert text.count('class="figure"') >= 2
     assert "src=" not in text.partition("<script>")[0]
+
+
+def test_what_one_policy_could_never_run_is_run_under_none() -> None:
+    prod = Project.at(ROOT).load("prod").environment
+    small = changed(prod, "nodes", "research", "h200", 4)
+    policies = [policy_of(each, environment_types(each.instance_types)) for each in (prod, small)]
+    rows = "".join(f"research,{index},1h,{pods},8\n" for index, pods in enumerate((1, 16, 2, 4)))
+    trace = read_trace(f"team,submitted,duration,pods,accelerators\n{rows}", {})
+    result = simulation(policies, trace, first_come, Assumptions())
+    assert [(problem.line, problem.kind) for problem in result.problems] == [(3, "too large")]
+    assert [len(figures.outcome.jobs) for figures in result.figures] == [3, 3]
+    assert result.submitted == 3
 
 
 def test_the_same_seed_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,6 +96,10 @@ def test_a_clock_that_jumps_is_named() -> None:
     assert problems(epoch) == [(22, "clock jump")]
     zero = clocks(0, *(1.8e9 + time for time in steady))
     assert problems(zero) == [(2, "clock jump")]
+    for text in (back, forward, epoch, zero):
+        trace = read_trace(text, TEAMS)
+        assert len(trace.jobs) == 20
+        assert {job.line for job in trace.jobs}.isdisjoint(problem.line for problem in trace.problems)
 
 
 def test_a_file_in_another_order_has_no_clock_that_jumps() -> None:
@@ -105,8 +109,9 @@ def test_a_file_in_another_order_has_no_clock_that_jumps() -> None:
     assert [job.submitted for job in trace.jobs] == sorted(job.submitted for job in trace.jobs)
 
 
-@given(st.lists(st.integers(0, 10**6), max_size=60))
-def test_every_row_is_read_or_named(times: list[int]) -> None:
+@given(st.lists(st.integers(0, 10**9), max_size=60), st.booleans(), st.integers(0, 10**9))
+def test_every_row_is_read_or_named(times: list[int], is_sorted: bool, odd: int) -> None:
+    times = [*sorted(times), odd] if is_sorted else times
     trace = read_trace(clocks(*times), TEAMS)
     lines = [job.line for job in trace.jobs] + [problem.line for problem in trace.problems]
     assert sorted(lines) == list(range(2, len(times) + 2))
