@@ -1,8 +1,9 @@
 """Simulate who gets what, and when: work of a trace, or made up, under the policy of an environment.
 
 Needs no account, no cluster and no Kubernetes. A trace is CSV (docs/user/simulation.md has its columns), what
-`kubectl get workloads --all-namespaces --output=json` or `sacct --parsable2` prints, or the address of a Prometheus
-with podwright's own metrics. Rows that cannot be jobs are named with their line and counted; the rest runs.
+`kubectl get workloads --all-namespaces --output=json` or `sacct --parsable2` prints, or podwright's own metrics: the
+word `metrics` for those of the environment's workspace, or the address of a Prometheus. Rows that cannot be jobs are
+named with their line and counted; the rest runs.
 """
 
 import argparse
@@ -15,17 +16,22 @@ from ...config.catalog.instance_types import environment_types
 from ...config.errors import CommandError, InvalidValue
 from ...config.loading.project import Project
 from ...config.settings.environment import Environment
+from ...config.settings.observability import Observability
 from ...planning.quota.policy import environment_policy
 from ...planning.simulation.answers.changes import changed, present
 from ...planning.simulation.answers.smallest import Answer, Tried, smallest
 from ...planning.simulation.assumptions import Assumptions
 from ...planning.simulation.summary.figures import waits
 from ...planning.simulation.traces.generator import Made, generated
+from ...planning.simulation.traces.measured import MOST_DAYS
 from ...planning.simulation.traces.requested_work import demands, shapes
 from ...planning.simulation.traces.times import duration
 from ...planning.simulation.traces.trace import Trace
 from ..arguments import add_name, load
+from ..aws.account import account_of
+from ..dashboards.sources import workspace
 from ..output.console import stop_on_errors, write_json, write_line, write_note
+from ..programs.prometheus import Prometheus
 from .document import document
 from .page import html
 from .policies import Policy, policy_of
@@ -34,6 +40,7 @@ from .summary import duration as in_words
 from .summary import print_summary
 from .trace_files import trace_of_file, trace_of_metrics
 
+_OWN_METRICS: Final = "metrics"
 _MONOTONE: Final = "more is never worse: where it is after all, the number is enough, and one less is not"
 _UNITS: Final = {"quota": "instances guaranteed", "borrow": "percent that may be borrowed", "nodes": "nodes"}
 
@@ -42,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright simulate`."""
     add_name(parser)
     work = parser.add_mutually_exclusive_group(required=True)
-    work.add_argument("--trace", metavar="FILE|URL", help="work that was: a file, or a Prometheus with our metrics")
+    work.add_argument(
+        "--trace", metavar="WHERE", help="work that was: a file, `metrics` for the workspace, or a Prometheus"
+    )
     work.add_argument(
         "--generate", metavar="TIME", type=as_time, help="make work up from the teams' quotas, such as 30d"
     )
@@ -52,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--median", metavar="TIME", type=as_time, default=3600.0, help="duration of its jobs (default: 1h)"
     )
-    parser.add_argument("--days", type=float, default=30.0, help="how much of a Prometheus to read (default: 30)")
+    parser.add_argument("--days", type=float, default=30.0, help="how much of the metrics to read (default: 30)")
     add_assumptions(parser)
     search = parser.add_argument_group("the smallest number with which a team waits no longer")
     search.add_argument("--smallest", choices=tuple(_UNITS), help="what to search for")
@@ -153,8 +162,14 @@ def _trace(args: argparse.Namespace, environment: Environment) -> Trace:
             return generated(demands(policy, shapes(environment, types)), made)
         except InvalidValue as error:
             raise CommandError(f"no work can be made up: {error}", "see --generate, --load and --median", 2) from None
+    if not 0 < args.days <= MOST_DAYS:
+        raise CommandError(f"--days is {args.days:g}; it is more than 0 and at most {MOST_DAYS}", code=2)
+    if args.trace == _OWN_METRICS:
+        account = account_of(environment, args.project, sandbox=False)
+        server = workspace(environment, environment.observability or Observability(), account)
+        return trace_of_metrics(environment, args.days, server)
     if args.trace.startswith(("http://", "https://")):
-        return trace_of_metrics(environment, args.days, None, args.trace)
+        return trace_of_metrics(environment, args.days, Prometheus(args.trace.rstrip("/")))
     return trace_of_file(Path(args.trace), environment)
 
 

@@ -5,14 +5,11 @@ from pathlib import Path
 
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
-from ...config.settings.observability import Observability
 from ...planning.monitoring.recordings import filled
 from ...planning.quota.team_names import team_namespace
 from ...planning.simulation.traces.forms import read_trace
 from ...planning.simulation.traces.measured import QUERIES, STEP_SECONDS, read_series
 from ...planning.simulation.traces.trace import Trace, UnreadableTrace
-from ..aws.account import Account
-from ..dashboards.sources import workspace
 from ..programs.prometheus import Prometheus, QueryError
 
 
@@ -31,18 +28,9 @@ def trace_of_file(file: Path, environment: Environment) -> Trace:
         raise CommandError(f"{file}:{error.line}: {error}", error.hint, 2) from None
 
 
-def trace_of_metrics(environment: Environment, days: float, account: Account | None, url: str | None) -> Trace:
-    """The jobs that metrics of the last days show, of a Prometheus at `url` or of the workspace in `account`.
-
-    Raises CommandError.
-    """
+def trace_of_metrics(environment: Environment, days: float, server: Prometheus) -> Trace:
+    """The jobs that metrics of the last days show. Raises CommandError."""
     end = time.time() // STEP_SECONDS * STEP_SECONDS
-    if url:
-        server = Prometheus(url.rstrip("/"))
-    elif account:
-        server = workspace(environment, environment.observability or Observability(), account)
-    else:
-        raise CommandError("nobody says where the metrics are", "name a Prometheus: --trace http://HOST:9090", 2)
     try:
         series = {
             name: server.range(
@@ -51,10 +39,13 @@ def trace_of_metrics(environment: Environment, days: float, account: Account | N
             for name, query in QUERIES.items()
         }
         return read_series(series, namespaces(environment), end)
-    except (QueryError, OSError) as error:
-        raise CommandError(f"the metrics cannot be read: {error}", "see whether the address answers", 1) from None
     except UnreadableTrace as error:
-        raise CommandError(f"{url or 'the workspace'}: {error}", error.hint, 1) from None
+        raise CommandError(f"{server.url}: {error}", error.hint, 1) from None
+    # What answers may be no Prometheus.
+    except (QueryError, OSError, ValueError, LookupError) as error:
+        raise CommandError(
+            f"the metrics cannot be read: {error}", f"see whether a Prometheus answers at {server.url}", 1
+        ) from None
 
 
 def namespaces(environment: Environment) -> dict[str, str]:

@@ -12,8 +12,9 @@ QUERIES: Final = {
 }
 """What to ask of Prometheus over the time of the trace."""
 STEP_SECONDS: Final = 300.0
-"""Between two samples: how exact the times of such a trace are. Prometheus answers at most 11,000 samples of a series,
-which are 38 days."""
+"""Between two samples: how exact the times of such a trace are."""
+MOST_DAYS: Final = 38
+"""As many as 11,000 samples of a series are, which is the most that Prometheus answers."""
 Series = Sequence[Mapping[str, Any]]
 """Series as Prometheus answers them, each with `metric` and `values`."""
 

@@ -2,14 +2,17 @@
 
 import argparse
 import json
+import time
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from rich.console import Console
 
 from first_come import first_come
+from loopback import Call, Reply, serving
 from podwright.config.catalog.instance_types import environment_types
 from podwright.config.errors import CommandError
 from podwright.config.loading.project import Project
@@ -17,9 +20,11 @@ from podwright.operations.simulation import command, summary
 from podwright.operations.simulation.policies import policy_of
 from podwright.operations.simulation.run import simulation
 from podwright.operations.simulation.summary import duration
+from podwright.planning.monitoring.recordings import recordings
 from podwright.planning.simulation.answers.changes import changed
 from podwright.planning.simulation.assumptions import Assumptions
 from podwright.planning.simulation.traces.forms import read_trace
+from podwright.planning.simulation.traces.measured import QUERIES, STEP_SECONDS
 
 ROOT = Path(__file__).resolve().parents[3]
 MADE = ("prod", "--generate", "3d", "--load", "1.2")
@@ -133,6 +138,32 @@ def test_what_is_no_trace_is_refused_with_its_line(tmp_path: Path) -> None:
         assert refused.value.code == 2
     with pytest.raises(CommandError, match="cannot be read"):
         simulate("prod", "--trace", str(tmp_path / "none"))
+
+
+def test_metrics_of_a_prometheus_are_a_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    last = time.time() // STEP_SECONDS * STEP_SECONDS
+    labels = {"namespace": "hyperpod-ns-research", "job_name": "a"}
+
+    def reply(call: Call) -> Reply:
+        query = parse_qs(call.body.decode())["query"][0]
+        name = query.partition("{")[0]
+        amount = {"namespace_job:pods_running:sum": 2, "namespace_job:gpus:sum": 16}.get(name, 0)
+        values = [[last - index * STEP_SECONDS, str(amount)] for index in range(30, 18, -1)]
+        return Reply(body=json.dumps({"data": {"result": [{"metric": labels, "values": values}]}}).encode())
+
+    with serving(reply) as server:
+        result = answer(capsys, "prod", "--trace", server.url)
+    assert result["work"] == "metrics of podwright"
+    assert (result["jobs"], result["left_out"]) == (1, {})
+    assert {query.partition("{")[0] for query in QUERIES.values()} <= {each.name for each in recordings()}
+    with pytest.raises(CommandError, match="the metrics cannot be read"):
+        simulate("prod", "--trace", server.url)
+    for other in (Reply(body=b"<html>"), Reply(body=b"{}"), Reply(status=404, body=b"gone")):
+        unreadable = pytest.raises(CommandError, match="the metrics cannot be read")
+        with serving(lambda _, other=other: other) as stranger, unreadable:
+            simulate("prod", "--trace", stranger.url)
+    with pytest.raises(CommandError, match="at most 38"):
+        simulate("prod", "--trace", server.url, "--days", "39")
 
 
 def test_the_smallest_number_is_searched_for(capsys: pytest.CaptureFixture[str]) -> None:
