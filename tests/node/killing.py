@@ -38,7 +38,7 @@ CHANGES = {
     "subprocess.Popen",
 }
 NEW_MOUNT_NAMESPACE = 0x00020000
-# Logs, the record with the times of a set-up, and what the stand-ins note for other tests: both runs of a case write there.
+# Logs, the record of a set-up with its time, and what stand-ins note for other tests: both runs of a case write there.
 APART = ("var/log", "var/lib/podwright/setup.json", "run/fake/calls", "run/fake-systemd.log", "run/podwright.lock")
 TRIES = 3
 
