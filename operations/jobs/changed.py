@@ -15,7 +15,7 @@ _TEXTS: Final = ("env", "labels")
 
 
 def with_settings(loaded: LoadedEnvironment, job: str, specified: Sequence[str], name: str | None) -> LoadedEnvironment:
-    """The environment with a job changed by words such as `nodes=4` and `env.LR=1e-4`, under another name if it has one.
+    """The environment with a job changed by words such as `nodes=4` and `env.LR=1e-4`, and perhaps renamed.
 
     Raises:
         CommandError: there is no such job, or a word says no setting.
@@ -26,7 +26,7 @@ def with_settings(loaded: LoadedEnvironment, job: str, specified: Sequence[str],
     jobs = loaded.source.data.get("jobs") or {}
     if job not in jobs:
         raise CommandError(f"{loaded.environment.name} has no job {job}", f"known: {', '.join(jobs) or 'none'}", 2)
-    own = {
+    own: dict[Path, SourcePosition] = {
         (name or job, *path[2:]): position
         for path, position in loaded.source.positions.items()
         if path[:2] == ("jobs", job)
@@ -59,12 +59,13 @@ def with_job(
         path, value = _parsed(word)
         _put(settings, path, value, word)
         stated[(name, *path)] = SourcePosition(f"--set {word}", 1)
-    around = positions or {(name,): SourcePosition("the command line", 1)}
+    around: dict[Path, SourcePosition] = {(name,): SourcePosition("the command line", 1)}
+    around = dict(positions or around) | stated
     data = loaded.source.data
     source = replace(
         loaded.source,
         data=data | {"jobs": (data.get("jobs") or {}) | {name: settings}},
-        positions=loaded.source.positions | {("jobs", *path): item for path, item in (around | stated).items()},
+        positions=loaded.source.positions | {("jobs", *path): item for path, item in around.items()},
     )
     jobs = environment_from(source, loaded.environment.name).environment.jobs
     return LoadedEnvironment(loaded.environment.model_copy(update={"jobs": jobs}), source)

@@ -1,4 +1,4 @@
-"""How the commands about jobs reach the Kubernetes API: by a kubeconfig of the user's own, or as every other command."""
+"""How commands about jobs reach the Kubernetes API: by a kubeconfig of the user's own, or as all others."""
 
 import argparse
 from collections.abc import Sequence

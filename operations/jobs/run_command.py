@@ -86,7 +86,7 @@ def _kind(args: argparse.Namespace, environment: Environment) -> str:
 
 
 def _image(args: argparse.Namespace, environment: Environment) -> str:
-    """The image that the team's jobs have, else all jobs of the environment. Raises CommandError for none or several."""
+    """The image of the team's jobs, else of all jobs of the environment. Raises CommandError for none or several."""
     jobs = environment.jobs.values()
     own = {job.image for job in jobs if job.team == args.team and job.group == args.group}
     images = own if len(own) == 1 else {job.image for job in jobs}

@@ -1,7 +1,7 @@
 """How long each rank took for a step, by what jobs write to their logs, and which rank is the slowest.
 
-Ranks that wait for each other take equally long for whole steps; where a job logs the time of its own part of a step, the
-straggler stands out.
+Ranks that wait for each other take equally long for whole steps; where a job logs the time of its own part of a step,
+the straggler stands out.
 """
 
 import re
@@ -96,10 +96,9 @@ def verdict(times: list[RankTime]) -> str:
     middle, slowest = median(item.seconds for item in times), times[0]
     over = slowest.seconds / middle if middle else 1
     if over < CLEAR:
-        return (
-            f"No rank stands out: the slowest is within {(over - 1) * 100:.1f} % of the median of {len(times)} ranks."
-        )
+        within = (over - 1) * 100
+        return f"No rank stands out: the slowest is within {within:.1f} % of the median of {len(times)} ranks."
     return (
-        f"Rank {slowest.rank} is the slowest: {slowest.seconds:.3g} s a step, {(over - 1) * 100:.0f} % over the median of "
-        f"{len(times)} ranks; it runs in {slowest.pod} on {slowest.node}."
+        f"Rank {slowest.rank} is the slowest: {slowest.seconds:.3g} s a step, {(over - 1) * 100:.0f} % over the median "
+        f"of {len(times)} ranks; it runs in {slowest.pod} on {slowest.node}."
     )

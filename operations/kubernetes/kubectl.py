@@ -71,7 +71,8 @@ class Kubectl:
         """Hand each line that kubectl prints to `write`, as it comes. Raises Refused with its complaint."""
         command = [tool("kubectl"), "--kubeconfig", str(self.kubeconfig), *arguments]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            assert process.stdout and process.stderr
+            assert process.stdout
+            assert process.stderr
             for line in process.stdout:
                 write(line.rstrip("\n"))
             message = process.stderr.read().strip()
