@@ -15,6 +15,7 @@ from ...planning.quota.links import links, worker_of
 from ..arguments import add_name, load
 from ..jobs.changed import with_settings
 from ..jobs.reach import add_way, kubectl_for
+from ..jobs.slurm_jobs import is_slurm, submit_batch
 from ..jobs.submission import add_options, submit
 from ..kubernetes.job_manifests import job_manifests
 
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--manager", metavar="ENV", help="hand it to this manager of MultiKueue, which finds it a worker"
     )
+    parser.add_argument("--user", metavar="NAME", help="on Slurm, as which user (default: you, or the team's only one)")
     add_options(parser)
     add_way(parser)
 
@@ -35,6 +37,8 @@ def run(args: argparse.Namespace) -> int:
     """Apply the manifests of one job."""
     loaded = with_settings(load(args), args.job, args.settings, args.name)
     environment, name = loaded.environment, args.name or args.job
+    if is_slurm(environment):
+        return submit_batch(args, loaded, name)
     manifests = job_manifests(loaded, [name]).get(name)
     if manifests is None:
         raise CommandError(

@@ -104,11 +104,6 @@ def _flavors(job: ClusterJob, policy: QuotaPolicy) -> list[str]:
 
 def _held(queues: Sequence[Mapping[str, Any]], flavor: str, resource: str) -> int:
     """How much of a resource queues have a reservation of."""
-    return sum(
-        amount_of(resource, entry["total"])
-        for queue in queues
-        for part in queue.get("status", {}).get("flavorsReservation") or ()
-        if part["name"] == flavor
-        for entry in part["resources"]
-        if entry["name"] == resource
-    )
+    parts = [part for queue in queues for part in queue.get("status", {}).get("flavorsReservation") or ()]
+    entries = [entry for part in parts if part["name"] == flavor for entry in part["resources"]]
+    return sum(amount_of(resource, entry["total"]) for entry in entries if entry["name"] == resource)

@@ -38,6 +38,7 @@ JOBS: Final[Mapping[str, str]] = {
 """Kinds of jobs, by how kubectl names them, with podwright's word. What one of them owns is a part of it."""
 _KUEUE: Final = ("workloads.kueue.x-k8s.io", "localqueues.kueue.x-k8s.io")
 _FORBIDDEN: Final = "Forbidden"
+_FIRST: Final = ("master", "launcher", "head")
 _NAME_LABEL: Final = "app.kubernetes.io/name"
 
 
@@ -284,14 +285,14 @@ def _top(uid: str, owners: Mapping[str, str], tops: Mapping[str, Object]) -> str
     return uid
 
 
-def pod_rank(item: Object) -> tuple[int, int, str]:
+def pod_rank(item: Object) -> tuple[bool, int, str]:
     """Sorts pods as their ranks are numbered: what starts and heads first, then by number."""
     labels, name = item["metadata"].get("labels") or {}, item["metadata"]["name"]
     role = labels.get("training.kubeflow.org/replica-type") or labels.get("ray.io/node-type") or ""
     number = labels.get("training.kubeflow.org/replica-index") or labels.get("batch.kubernetes.io/job-completion-index")
-    digits = re.search(r"-(\d+)(?:-[a-z0-9]{5})?$", name)
-    index = int(number) if number and number.isdigit() else int(digits[1]) if digits else 0
-    return (0 if role.lower() in ("master", "launcher", "head") else 1), index, name
+    # Where no label numbers it, its name does; KubeRay's and JobSet's end in five random characters.
+    digits = re.search(r"-(\d+)(?:-[a-z0-9]{5})?$", f"-{number}" if number else name)
+    return role.lower() not in _FIRST, int(digits[1]) if digits else 0, name
 
 
 def waits(workload: Object) -> bool:

@@ -10,6 +10,7 @@ from ..arguments import load
 from ..kubernetes.kubectl import NO_SCHEDULER
 from ..output.console import write_json, write_line
 from .reach import add_job, kubectl_for, read
+from .slurm_jobs import is_slurm, list_jobs
 from .table import job_rows, write_jobs
 
 
@@ -22,6 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the jobs."""
     environment = load(args).environment
+    if is_slurm(environment):
+        return list_jobs(args, environment)
     kubectl = kubectl_for(args, environment)
     cluster = read(kubectl, environment, args.team)
     ended = ("succeeded", "failed")

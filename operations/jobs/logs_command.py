@@ -22,6 +22,7 @@ from ..output.columns import columns
 from ..output.console import write_json, write_line, write_note
 from .cluster_jobs import ClusterJob
 from .reach import add_job, kubectl_for, one_job
+from .slurm_jobs import is_slurm, print_log
 from .step_times import PodLog, RankTime, rank_of, rank_times, verdict
 
 _SHOWN: Final = 8
@@ -45,6 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print a log, or what all logs say of step times."""
     environment = load(args).environment
+    if is_slurm(environment):
+        return print_log(args, environment)
     kubectl = kubectl_for(args, environment)
     _, job = one_job(args, environment, kubectl)
     if args.slowest:

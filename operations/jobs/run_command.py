@@ -19,11 +19,12 @@ from ..kubernetes.job_manifests import job_manifests, yaml_text
 from ..output.console import write_line, write_note
 from .changed import with_job
 from .reach import add_way, kubectl_for
+from .slurm_jobs import is_slurm, submit_batch
 from .submission import add_options, submit
 
 _LAUNCHER: Final = "torchrun"
 _NAME_CHARACTERS: Final = 24
-KINDS: Final = ("pytorch", "hyperpod_pytorch", "train", "mpi", "job")
+KINDS: Final = ("pytorch", "hyperpod_pytorch", "train", "mpi", "job", "sbatch")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--name", metavar="NAME", help="what it is called (default: by the command and the time)")
     parser.add_argument("--priority", metavar="PRIORITY", help="a key of governance.priorities")
+    parser.add_argument("--user", metavar="NAME", help="on Slurm, as which user (default: you, or the team's only one)")
     add_options(parser)
     add_way(parser)
 
@@ -54,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
     loaded = load(args)
     environment = loaded.environment
     kind = args.kind or _kind(args, environment)
+    name = args.name or _name(args.words)
     # hyperpodrun takes the place of torchrun, and the job starts it by itself.
     drops = kind == "hyperpod_pytorch" and args.words[0] == _LAUNCHER
     job: dict[str, Any] = {
@@ -65,9 +68,10 @@ def run(args: argparse.Namespace) -> int:
         "command": args.words[1:] if drops else args.words,
         "nodes": args.nodes,
     }
-    name = args.name or _name(args.words)
     specified = {key: value for key, value in job.items() if value is not None}
     changed = with_job(loaded, name, specified, args.settings)
+    if kind == "sbatch":
+        return submit_batch(args, changed, name)
     manifests = job_manifests(changed, [name])[name]
     # To the terminal's reader in any case; what reads the answer gets JSON alone.
     (write_note if args.json else write_line)(f"---\n{yaml_text(manifests).rstrip()}\n---")
@@ -76,6 +80,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _kind(args: argparse.Namespace, environment: Environment) -> str:
     """The kind of job that a command needs, of those whose operators the environment has."""
+    if is_slurm(environment):
+        return "sbatch"
     if args.nodes == 1 and args.words[0] != _LAUNCHER:
         return "job"
     if environment.platform.pytorch_jobs:

@@ -11,6 +11,7 @@ from ..kubernetes.kubectl import Refused
 from ..output.console import write_json, write_line
 from .cluster_jobs import Cluster, ClusterJob, Object
 from .reach import add_job, kubectl_for, one_job
+from .slurm_jobs import is_slurm, stop_jobs
 
 _DOMAINS = "computedomains.resource.nvidia.com"
 _GRACE = 30
@@ -24,6 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Delete the job and what was submitted with it."""
     environment = load(args).environment
+    if is_slurm(environment):
+        return stop_jobs(args, environment)
     kubectl = kubectl_for(args, environment)
     cluster, job = one_job(args, environment, kubectl, _DOMAINS)
     objects = _objects(cluster, job)

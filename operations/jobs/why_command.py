@@ -25,6 +25,7 @@ from .arithmetic import Sum, sums
 from .cluster_jobs import Cluster, ClusterJob
 from .conditions import condition, preemption
 from .reach import add_job, kubectl_for, one_job
+from .slurm_jobs import explain, is_slurm
 from .table import duration, preempted_by
 
 _EVENTS: Final = 8
@@ -59,6 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the parts of the answer."""
     environment = load(args).environment
+    if is_slurm(environment):
+        return explain(args, environment)
     cluster, job = one_job(args, environment, kubectl_for(args, environment), "events", around=True)
     question = Question(environment, cluster, job)
     parts = [part for answer in ANSWERS if (part := answer(question))]

@@ -186,7 +186,9 @@ def number_of(value: Any) -> Decimal | None:
 def amount_of(resource: str, written: Any) -> int:
     """What Kubernetes writes as an amount of a resource, in the units of quotas; 0 for what is no amount."""
     number = number_of(written) or Decimal(0)
-    return int(number * 1000 if resource == CPU else number / 2**20 if resource == MEMORY else number)
+    if resource == CPU:
+        return int(number * 1000)
+    return int(number / 2**20 if resource == MEMORY else number)
 
 
 def in_words(resource: str, amount: int) -> str:
