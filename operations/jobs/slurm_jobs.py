@@ -43,6 +43,8 @@ _REASONS: Final = {
     "AssocGrpGRES": "its account uses all GPUs that it may",
     "AssocGrpCpuLimit": "its account uses all processors that it may",
     "QOSGrpGRES": "its QOS uses all GPUs that it may",
+    "QOSMaxGRESPerJob": "it asks for more GPUs than a job of its QOS may have, and never starts",
+    "QOSMaxCpuPerJobLimit": "it asks for more processors than a job of its QOS may have, and never starts",
     "ReqNodeNotAvail": "nodes that it needs are drained or down",
     "BeginTime": "it was queued again, and starts in about two minutes",
 }
@@ -136,6 +138,7 @@ def rows_of(message: str) -> list[dict[str, Any]]:
 
 
 def _row(*cells: str) -> dict[str, Any]:
+    """A line of squeue, with state and reason in podwright's words."""
     number, name, account, user, state, partition, nodes, devices, submitted, priority, reason, start = cells
     each = devices.rpartition(":")[2] if "gpu" in devices else "0"
     known = _STATES.get(state, "failed")

@@ -34,6 +34,7 @@ def plans(environment: Environment, types: Catalog) -> _Planned:
 
 
 def _planned(environment: Environment, types: Catalog) -> "Iterator[tuple[str, Any, JobPlan]]":
+    """The plans of jobs, in the order of the file."""
     if environment.cluster.orchestrator != "eks":
         return
     planner = _planner(environment, types)
@@ -356,7 +357,6 @@ def fits_its_domain(environment: Environment, types: Catalog) -> Problems:
 @rule("JOB050", ERROR, on=Environment, source="")
 def batch_job_can_start(environment: Environment, types: Catalog) -> Problems:
     """A batch job that Slurm never starts."""
-    limits = team_limits(environment.governance, environment.instance_groups, types)
     for name, job in environment.jobs.items():
         group = environment.instance_groups.get(job.group)
         if job.kind != _BATCH or group is None or group.slurm is None:
@@ -374,12 +374,12 @@ def batch_job_can_start(environment: Environment, types: Catalog) -> Problems:
                 f"lower it to {group.count}, or raise count of {job.group}",
             )
         elif job.team in environment.governance.teams:
-            yield from _within_account(environment, name, job, limits[job.team], known(group, types))
+            yield from _within_account(environment, name, job, types)
 
 
-def _within_account(environment: Environment, name: str, job: Any, limits: dict[str, int], rows: Any) -> Problems:
+def _within_account(environment: Environment, name: str, job: Any, types: Catalog) -> Problems:
     """The accounts that a team has, and the limit of the one that the job runs in."""
-    team = environment.governance.teams[job.team]
+    team, groups = environment.governance.teams[job.team], environment.instance_groups
     if job.borrow and team.share != "lend_and_borrow":
         yield Problem(
             ("jobs", name, "borrow"),
@@ -387,7 +387,14 @@ def _within_account(environment: Environment, name: str, job: Any, limits: dict[
             "leave borrow out, or set `share: lend_and_borrow` of the team",
         )
         return
-    if not rows or "gres/gpu" not in limits:
+    # What a quota names that is not there is another rule's matter.
+    rows = known(groups[job.group], types)
+    if not rows or any(len(known(groups[key], types)) < len(groups[key].types) for key in team.quota if key in groups):
+        return
+    if not team.quota.keys() <= groups.keys():
+        return
+    limits = team_limits(environment.governance.model_copy(update={"teams": {job.team: team}}), groups, types)[job.team]
+    if "gres/gpu" not in limits:
         return
     most = limits["gres/gpu"] * team.borrow_limit_percent // 100 if job.borrow else limits["gres/gpu"]
     each = min(row.accelerator_count for row in rows) if job.accelerators is None else job.accelerators

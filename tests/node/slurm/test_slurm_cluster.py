@@ -109,7 +109,7 @@ instance_groups:
   h200: {instance_type: ml.p5en.48xlarge, count: 4}
 governance: {priorities: {inference: 100, training: 70}, teams: {research: {quota: {h200: 2}}}}
 jobs:
-  llama: {kind: sbatch, team: research, group: h200, priority: inference, nodes: 2, image: "/tmp/a.sqsh",
+  llama: {kind: sbatch, team: research, group: h200, priority: inference, nodes: 2, vcpu: 1, image: "/tmp/a.sqsh",
     command: [torchrun, train.py], env: {NOTE: a b}, output: /tmp/log.%j}
 """
 # HyperPod's own option and those of pyxis are none of Debian's.
@@ -372,8 +372,8 @@ def test_a_rendered_batch_job_runs_on_its_nodes(cluster: SimulatedSlurmCluster) 
     environment = environment_from(parse_source(FILE, "test.yaml"), "test").environment
     cluster.put("/tmp/job.sh", batch_script(environment, "llama", environment_types({})), mode=0o644)
     cluster.put("/usr/local/bin/srun", SRUN, mode=0o755)
-    told = 'echo "$SLURM_NODEID: $* ($NOTE)"; sleep 5'
-    cluster.put("/usr/local/bin/torchrun", f"#!/bin/bash\n{told}\n", mode=0o755)
+    script = 'echo "$SLURM_NODEID: $* ($NOTE)"; sleep 5'
+    cluster.put("/usr/local/bin/torchrun", f"#!/bin/bash\n{script}\n", mode=0o755)
     number = cluster.says("cd /tmp && setpriv --reuid ada --regid ada --init-groups sbatch --parsable job.sh").strip()
     cluster.until(lambda: job(cluster, number)["JobState"] == "RUNNING", "it runs")
     (row,) = rows_of(cluster.says(f"squeue --noheader --format='{FORMAT}'"))

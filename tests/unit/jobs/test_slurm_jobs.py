@@ -120,8 +120,8 @@ def test_a_script_does_in_bash_what_its_job_says(project: Path, monkeypatch: pyt
     assert lines[0] == "--auto-resume=1"
     assert lines[1] == "--container-image=111122223333.dkr.ecr.us-west-2.amazonaws.com#llm:1"
     assert lines[2] == "--container-mounts=/fsx:/fsx,/home:/home,/opt/dlami/nvme:/scratch"
-    told = [line.strip("<>") for line in lines if line.startswith("<")]
-    assert told == [
+    notices = [line.strip("<>") for line in lines if line.startswith("<")]
+    assert notices == [
         "--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=node-1:29500", "--nproc-per-node=8", "train.py", "--name",
         "it's", "a b",
     ]  # fmt: skip
