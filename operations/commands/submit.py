@@ -14,7 +14,7 @@ from ...config.settings.environment import Environment
 from ...planning.quota.links import links, worker_of
 from ..arguments import add_name, load
 from ..jobs.changed import with_settings
-from ..jobs.reach import add_way, kubectl_for
+from ..jobs.reach import add_way
 from ..jobs.slurm_jobs import is_slurm, submit_batch
 from ..jobs.submission import add_options, submit
 from ..kubernetes.job_manifests import job_manifests
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
             2,
         )
     target = _manager(args, environment) if args.manager else environment
-    return submit(args, loaded, name, manifests, kubectl_for(args, target))
+    return submit(args, loaded, name, manifests, target)
 
 
 def _manager(args: argparse.Namespace, worker: Environment) -> Environment:

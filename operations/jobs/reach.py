@@ -34,6 +34,12 @@ def add_way(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def command_for(args: argparse.Namespace, verb: str, environment: str, job: str, *options: str) -> str:
+    """A command about a job as somebody types it who goes the same way as this one."""
+    way = ["--sandbox"] * args.sandbox + ([f"--kubeconfig {args.kubeconfig}"] if args.kubeconfig else [])
+    return " ".join(("podwright", verb, environment, job, *options, *way))
+
+
 def kubectl_for(args: argparse.Namespace, environment: Environment) -> Kubectl:
     """Kubectl on the environment's cluster.
 

@@ -18,7 +18,7 @@ from ..arguments import add_name, load
 from ..kubernetes.job_manifests import job_manifests, yaml_text
 from ..output.console import write_line, write_note
 from .changed import with_job
-from .reach import add_way, kubectl_for
+from .reach import add_way
 from .slurm_jobs import is_slurm, submit_batch
 from .submission import add_options, submit
 
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     manifests = job_manifests(changed, [name])[name]
     # To the terminal's reader in any case; what reads the answer gets JSON alone.
     (write_note if args.json else write_line)(f"---\n{yaml_text(manifests).rstrip()}\n---")
-    return submit(args, changed, name, manifests, kubectl_for(args, environment))
+    return submit(args, changed, name, manifests, environment)
 
 
 def _kind(args: argparse.Namespace, environment: Environment) -> str:

@@ -17,6 +17,7 @@ from ..aws.account import Account
 from ..gates.slurm import Slurm
 from ..kubernetes.job_manifests import batch_scripts
 from ..output.console import write_json, write_line
+from .reach import command_for
 from .table import queue_words, write_jobs
 
 _ORDER: Final = ("login", "controller")
@@ -75,7 +76,7 @@ def submit_batch(args: argparse.Namespace, loaded: LoadedEnvironment, name: str)
     environment = loaded.environment
     script = batch_scripts(loaded, [name])[name]
     account = account_for(args, environment)
-    following = [f"podwright why {environment.name} {name}", f"podwright logs {environment.name} {name}"]
+    following = [command_for(args, verb, environment.name, name) for verb in ("why", "logs")]
     if account.endpoint:
         if args.json:
             write_json({"job": name, "simulated": True, "script": script, "next": []})
@@ -190,7 +191,7 @@ def stop_jobs(args: argparse.Namespace, environment: Environment) -> int:
     matches = _jobs_called(args, environment, ended=False)
     numbers = [row["id"] for row in matches]
     slurm_of(args, environment).run(f"scancel {shlex.join(numbers)}")
-    again = f"podwright submit {environment.name} {args.job}" if args.job in environment.jobs else None
+    again = command_for(args, "submit", environment.name, args.job) if args.job in environment.jobs else None
     if args.json:
         write_json({"job": args.job, "deleted": numbers, "next": again})
         return 0
@@ -207,7 +208,7 @@ def explain(args: argparse.Namespace, environment: Environment) -> int:
     for row in matches:
         for text in _explained(row):
             write_line(text)
-    write_line(f"\nIts log: podwright logs {environment.name} {args.job}")
+    write_line(f"\nIts log: {command_for(args, 'logs', environment.name, args.job)}")
     return 0
 
 

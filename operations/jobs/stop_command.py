@@ -10,7 +10,7 @@ from ..arguments import load
 from ..kubernetes.kubectl import Refused
 from ..output.console import write_json, write_line
 from .cluster_jobs import Cluster, ClusterJob, Object
-from .reach import add_job, kubectl_for, one_job
+from .reach import add_job, command_for, kubectl_for, one_job
 from .slurm_jobs import is_slurm, stop_jobs
 
 _DOMAINS = "computedomains.resource.nvidia.com"
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
             f"{job.name} stays: {refused}", "a team's role `edit` may stop its jobs, `view` may not"
         ) from None
     names = [f"{item['kind']} {item['metadata']['name']}" for item in objects]
-    again = f"podwright submit {environment.name} {job.name}" if job.name in environment.jobs else None
+    again = command_for(args, "submit", environment.name, job.name) if job.name in environment.jobs else None
     if args.json:
         write_json({"job": job.name, "team": job.team, "was": job.state, "deleted": names, "next": again})
         return 0

@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from ...config.errors import CommandError
 from ...config.loading.load import LoadedEnvironment
+from ...config.settings.environment import Environment
 from ..kubernetes.job_manifests import Manifest, rejection
 from ..kubernetes.kubectl import NO_SCHEDULER, REAL_KUBERNETES, Kubectl, Refused
 from ..output.console import write_findings, write_json, write_line, write_note
+from .reach import command_for, kubectl_for
 
 _DRY_RUN: Final = "--dry-run=server"
 
@@ -29,10 +31,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def submit(
-    args: argparse.Namespace, loaded: LoadedEnvironment, name: str, manifests: list[Manifest], kubectl: Kubectl
+    args: argparse.Namespace, loaded: LoadedEnvironment, name: str, manifests: list[Manifest], target: Environment
 ) -> int:
-    """Apply the manifests of a job and say what to type next. Raises CommandError where the cluster refuses them."""
-    environment = loaded.environment.name
+    """Apply the manifests of a job to the cluster of `target`, and say what to type next.
+
+    Raises:
+        CommandError: the cluster cannot be reached, or refuses them.
+    """
+    environment, kubectl = loaded.environment.name, kubectl_for(args, target)
     if args.dry_run and not kubectl.is_real:
         hint = f"`podwright render jobs {environment} {name}` shows the job"
         raise CommandError("a store of the sandbox has no dry run", hint, 2)
@@ -44,7 +50,7 @@ def submit(
         hint = "fix the settings above" if findings else "`podwright render jobs` prints what was handed over"
         raise CommandError(f"the cluster refuses {name}: {refused}", hint) from None
     job = manifests[-1]
-    following = [f"podwright why {environment} {name}", f"podwright logs {environment} {name} --follow"]
+    following = [command_for(args, "why", target.name, name), command_for(args, "logs", target.name, name, "--follow")]
     if args.json:
         objects = [_named(manifest) for manifest in manifests]
         write_json(

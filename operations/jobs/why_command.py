@@ -24,7 +24,7 @@ from ..output.tables import new_console
 from .arithmetic import Sum, sums
 from .cluster_jobs import Cluster, ClusterJob
 from .conditions import condition, preemption
-from .reach import add_job, kubectl_for, one_job
+from .reach import add_job, command_for, kubectl_for, one_job
 from .slurm_jobs import explain, is_slurm
 from .table import duration, preempted_by
 
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     if cluster.hidden:
         write_line(f"\nNot readable by you: {', '.join(cluster.hidden)}")
     write_line()
-    write_line(_next(question))
+    write_line(_next(question, args))
     return 0
 
 
@@ -219,9 +219,9 @@ def _ago(time: str, now: datetime) -> str:
     return f"{duration(now - since)} ago" if since else ""
 
 
-def _next(question: Question) -> str:
+def _next(question: Question, args: argparse.Namespace) -> str:
     """The next command to type."""
     name, job = question.environment.name, question.job
     if job.state in ("running", "stuck", "failed", "succeeded"):
-        return f"Its log: podwright logs {name} {job.name}"
-    return f"The team's numbers: podwright quotas {name}. To take it back: podwright stop {name} {job.name}"
+        return f"Its log:          {command_for(args, 'logs', name, job.name)}"
+    return f"To take it back:  {command_for(args, 'stop', name, job.name)}"

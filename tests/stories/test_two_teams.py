@@ -59,7 +59,7 @@ def test_each_team_submits_watches_and_stops_with_its_own_role(terminal: Termina
     """The page's last state is that train-a runs on both nodes; a run of team B takes one back, and gives it again."""
     own, other = as_role(terminal, "team-a", "view"), as_role(terminal, "team-b", "edit")
     submitted = terminal.type(f"podwright submit two-teams train-b --name again --set env.LR=1e-4 {other}")
-    assert submitted.endswith("podwright logs two-teams again --follow\n")
+    assert submitted.endswith(f"podwright logs two-teams again --follow {other}\n"), "the next command to type"
     until(lambda: jobs(terminal, other).get("again", {}).get("state") == "running")
     until(lambda: jobs(terminal, own)["train-a"]["state"] == "preempted")
     shown = jobs(terminal, own)

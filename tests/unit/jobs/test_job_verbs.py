@@ -5,16 +5,20 @@ as kubectl gave them, from Kueue 0.19.2 and the training operator of the sandbox
 """
 
 import json
+import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from podwright.operations.cli import main
+from podwright.operations.kubernetes import in_vpc
 from podwright.operations.kubernetes import kubectl as kubectl_module
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -117,6 +121,43 @@ def test_a_teams_role_sees_its_own_namespace(project: Path, capsys: Capture) -> 
     assert "team-a has 4 GPUs left of its guarantee, and would have to borrow 4 GPUs." in output
 
 
+def test_the_runner_in_the_vpc_answers_the_same(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """Where no way leads to the API: each question is a build, whose log brings the answer."""
+    (project / "logs/experiment-b-worker-1").write_text("[default1]:five\n")
+    lines: list[str] = []
+
+    def runner(_account: Any, _environment: Any, command: str, write: Callable[[str], None]) -> int:
+        lines.append(command)
+        # The program drops the two words of a kubeconfig, which the runner has of its own.
+        path = f"{project}/vpc:{os.environ['PATH']}"
+        done = subprocess.run(["bash", "-c", command], env=os.environ | {"PATH": path}, capture_output=True, text=True)
+        for line in done.stdout.splitlines():
+            write(line)
+        return done.returncode
+
+    (project / "vpc").mkdir()
+    (project / "vpc/kubectl").write_text(f'#!/bin/sh\nexec {project}/kubectl --kubeconfig x "$@"\n')
+    (project / "vpc/kubectl").chmod(0o755)
+    account = SimpleNamespace(endpoint=None)
+    monkeypatch.setattr("podwright.operations.jobs.reach.account_for", lambda *_: account)
+    monkeypatch.setattr(in_vpc, "way", lambda *_: None)
+    monkeypatch.setattr(in_vpc, "run_in_vpc", runner)
+    options = ["--project", str(project)]
+    assert main(["jobs", "two-teams", *options]) == 0
+    assert "preempted by train-b: lacks 8 GPUs" in capsys.readouterr().out
+    assert len(lines) == 2, "each build takes a minute"
+    assert main(["why", "two-teams", "train-a", *options]) == 0
+    assert "Of 8 GPUs 0 GPUs are idle." in capsys.readouterr().out
+    for words in ([], ["--follow"]):
+        assert main(["logs", "two-teams", "experiment-b", "--rank", "5", *words, *options]) == 0
+        assert capsys.readouterr().out == "[default1]:five\n"
+    assert main(["stop", "two-teams", "experiment-b", *options]) == 0
+    assert calls(project)[-1]["words"][0] == "delete"
+    assert max(map(len, lines)) < 5500, "CodeBuild takes no more"
+
+
 def test_jobs_that_ended_are_listed_on_request(project: Path, change: Change, capsys: Capture) -> None:
     def ended(items: list[Any]) -> None:
         one(items, "PyTorchJob", "train-a")["status"] = {"conditions": [{"type": "Succeeded", "status": "True"}]}
@@ -138,7 +179,7 @@ def test_why_a_job_of_another_team_had_to_go(project: Path, capsys: Capture) -> 
     assert "Of 8 GPUs 0 GPUs are idle." in output
     assert "PyTorchJob/train-a CreatedWorkload: Created Workload" in output
     assert "UID" not in output
-    assert output.endswith("To take it back: podwright stop two-teams train-a\n")
+    assert output.endswith(f"To take it back:  podwright stop two-teams train-a --kubeconfig {project}/kubectl\n")
 
 
 def test_why_a_job_had_to_go_for_one_of_its_own_team(project: Path, capsys: Capture) -> None:
@@ -188,7 +229,7 @@ def test_a_pod_that_cannot_start_is_named(project: Path, change: Change, capsys:
     assert called(project, "why", "experiment-b") == 0
     output = capsys.readouterr().out
     assert "experiment-b-worker-1: ImagePullBackOff: Back-off pulling image trainer:1.0" in output
-    assert output.endswith("Its log: podwright logs two-teams experiment-b\n")
+    assert output.endswith(f"Its log:          podwright logs two-teams experiment-b --kubeconfig {project}/kubectl\n")
 
 
 def test_the_log_of_a_rank_is_that_of_its_pod(project: Path, capsys: Capture) -> None:
