@@ -43,6 +43,13 @@ COMMANDS: Final = (
     Command("show", ".commands.show", "print an environment with every default filled in, and its subnets"),
     Command("render", ".commands.render", "write the Kubernetes objects of an environment as YAML"),
     Command("submit", ".commands.submit", "hand a job to the cluster: check it, make its manifest, apply it"),
+    Command("run", ".jobs.run_command", "run a command on nodes of a group as a job, without a line in the file"),
+    Command("jobs", ".jobs.list_command", "list the jobs of a cluster: state, queue, GPUs, and why each waits"),
+    Command(
+        "why", ".jobs.why_command", "say why a job waits, by what the cluster says: queue, quota, preemption, events"
+    ),
+    Command("logs", ".jobs.logs_command", "print what a job wrote, and name its slowest rank"),
+    Command("stop", ".jobs.stop_command", "stop a job: take it off the cluster, with all that belongs to it"),
     Command("alerts", ".commands.alerts", "print the alerts of an environment, or the rules that they become"),
     Command("dashboards", ".dashboards.command", "write dashboards for any Grafana, or draw them into one HTML file"),
     Command("explain", ".commands.explain", "print the page of a rule, or list all rules"),
@@ -52,8 +59,8 @@ COMMANDS: Final = (
     Command("drift", ".drift.command", "compare what runs with the templates that it was deployed from"),
     Command("pipeline", ".pipeline.command", "promote commits by a pipeline: its steps, its accounts, its deployment"),
     Command("deploy", ".commands.deploy", "check, synthesize and deploy an environment to AWS or to the sandbox"),
-    Command("canary", ".canary.command", "deploy one node of each instance group first, and wait for their verdicts"),
     Command("promote", ".promotion.command", "take the project's files from environment to environment"),
+    Command("canary", ".canary.command", "deploy one node of each instance group first, and wait for their verdicts"),
     Command("status", ".live.command", "print stacks, instance groups and nodes as they are now"),
     Command("gate", ".gates.command", "prove that a deployed environment does what it should, and keep the evidence"),
     Command("doctor", ".doctor.command", "say what is wrong with a cluster, why, and what to do"),

@@ -111,8 +111,10 @@ def pod_spec(plan: JobPlan, container: Manifest) -> Manifest:
     if getattr(plan.job, "uses_host_network", False):
         spec |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
     if plan.gid is not None:
-        # The team's folders belong to this group, and an image may run as any user.
-        spec["securityContext"] = {"supplementalGroups": [plan.gid]}
+        # The team's folders belong to this group, and an image may run as any user. AWS's model of HyperPodPyTorchJob
+        # has no supplementalGroups in pods.
+        own = plan.job.kind == "hyperpod_pytorch"
+        spec["securityContext"] = {"runAsGroup": plan.gid} if own else {"supplementalGroups": [plan.gid]}
     if pod.nvlink:
         spec["resourceClaims"] = pod_claims(plan.name)
         described["resources"]["claims"] = container_claims()

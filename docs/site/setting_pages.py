@@ -23,7 +23,9 @@ class Models:
         self.definitions: dict[str, Schema] = self.schema.get("$defs", {})
         # The published schema knows which required fields are filled in from others.
         self.required = required or self.schema
-        self.classes = {item.__name__: item for item in _below(BaseModel)} | {model.__name__: model}
+        # Others that happen to be loaded may have the same names.
+        own = [item for item in _below(BaseModel) if item.__module__.startswith("podwright.config.")]
+        self.classes = {item.__name__: item for item in own} | {model.__name__: model}
         self.name = model.__name__
         self.page: dict[str, str] = {}
         self.paths: dict[str, list[str]] = {}

@@ -30,6 +30,8 @@ def run(args: argparse.Namespace) -> int:
             vars(action)["complete"] = _ENVIRONMENTS
         elif action.dest == "project":
             vars(action)["complete"] = shtab.DIRECTORY
+        elif action.metavar == "FILE":
+            vars(action)["complete"] = shtab.FILE
     write_line(shtab.complete(parser, args.shell))
     return 0
 

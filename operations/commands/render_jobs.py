@@ -1,10 +1,10 @@
-"""`podwright render jobs ENV [JOB]...`: the manifests of jobs, which `podwright submit` would hand over."""
+"""`podwright render jobs ENV [JOB]...`: the manifests and scripts of jobs, which `podwright submit` would hand over."""
 
 import argparse
 
 from ...config.errors import CommandError
 from ..arguments import load
-from ..kubernetes.job_manifests import job_manifests, recipes, yaml_text
+from ..kubernetes.job_manifests import batch_scripts, job_manifests, recipes, yaml_text
 from ..kubernetes.manifest_files import write_files
 from ..output.console import write_line
 
@@ -14,7 +14,7 @@ def run(args: argparse.Namespace) -> int:
     args.environment, names = (args.more[0] if args.more else None), args.more[1:]
     loaded = load(args)
     files = {f"{name}.yaml": yaml_text(manifests) for name, manifests in job_manifests(loaded, names).items()}
-    files |= {f"{name}.sh": text for name, text in recipes(loaded, names).items()}
+    files |= {f"{name}.sh": text for name, text in (recipes(loaded, names) | batch_scripts(loaded, names)).items()}
     if not files:
         raise CommandError(
             f"{loaded.environment.name} has no jobs", "add one under `jobs`; docs/user/jobs.md shows each kind", 2

@@ -15,8 +15,8 @@ from ...config.settings.gates import Gates
 from ...planning.delivery.gate_evidence import Check
 from ...planning.delivery.gate_table import Gate, settings_of
 from ..aws.account import Account
+from ..kubernetes.in_vpc import POLL_SECONDS, InVpc, kubectl_of
 from ..kubernetes.kubectl import NO_SCHEDULER, REAL_KUBERNETES, Kubectl, Refused
-from .in_vpc import POLL_SECONDS, InVpc, kubectl_of
 
 _POLL: Final = 15.0
 _POLL_IN_SANDBOX: Final = 0.3

@@ -73,9 +73,7 @@ class Run:
 
     def delete(self) -> None:
         """Take away what is there of it."""
-        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": self.manifests})
-        # --wait=false: pods take their grace period, and nobody waits for that.
-        self.kubectl.run("delete", "--filename=-", "--ignore-not-found", "--wait=false", specified=text)
+        self.kubectl.delete(self.manifests)
 
     def observe(self, observation: Observation, state: State, *, desired: State = "succeeded") -> list[dict[str, Any]]:
         """Add what the job and its pods say to a look. Returns the pods."""

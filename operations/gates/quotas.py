@@ -1,8 +1,6 @@
 """The gate `quotas`: what the file grants every team is in force, with the same numbers, whoever keeps the quotas."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from typing import Any, Final
 
 from ...config.errors import CommandError
@@ -10,6 +8,7 @@ from ...config.loading.artifacts import read_artifacts
 from ...config.settings.governance.task_governance import NAMESPACE as _GOVERNED
 from ...planning.helm.mirrors import mirror_of
 from ...planning.node.slurm_facts import team_limits
+from ...planning.quota.amounts import number_of
 from ...planning.quota.compute_quotas import compute_quotas, scheduler_config
 from ...planning.quota.policy import environment_policy
 from ...planning.quota.team_names import cluster_queue, local_queue, team_namespace
@@ -37,9 +36,6 @@ _PLURAL: Final = {
     "Queue": "queues.scheduling.run.ai",
     "ConfigMap": "configmaps",
 }
-# Kubernetes writes one amount in several units: 0.5 comes back as 500m.
-_QUANTITY: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
-_UNITS: Final = {"": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 
 def run(context: Context) -> Result:
@@ -241,7 +237,7 @@ def _difference(desired: Any, result: Any, path: str = "") -> str | None:
         parts = (_difference(one, other, f"{path}[{at}]") for at, (one, other) in enumerate(pairs))
         return next((part for part in parts if part), None)
     # Numbers before texts, so that 1 and "1" and 1000m are the same.
-    if _number(desired) is not None and _number(desired) == _number(result):
+    if number_of(desired) is not None and number_of(desired) == number_of(result):
         return None
     return None if desired == result else f"{path} is {result!r}, and {desired!r} is wanted"
 
@@ -252,18 +248,3 @@ def _sorted(items: list[Any]) -> list[Any]:
     if all(isinstance(item, dict) and not item.keys().isdisjoint(keys) for item in items):
         return sorted(items, key=lambda item: [str(item.get(key, "")) for key in keys])
     return items
-
-
-def _number(value: Any) -> Decimal | None:
-    """A number or a quantity of Kubernetes, which its API may write in another unit; None for anything else."""
-    # bool is an int in Python, and true is no amount.
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    match = _QUANTITY.fullmatch(str(value))
-    if match is None:
-        return None
-    unit = match[2] or ""
-    if unit == "m":
-        return Decimal(match[1]) / 1000
-    base = 1024 if unit.endswith("i") else 1000
-    return Decimal(match[1]) * Decimal(base) ** _UNITS[unit.removesuffix("i")]

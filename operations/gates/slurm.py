@@ -9,9 +9,12 @@ import hashlib
 import json
 import shlex
 import subprocess
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
 
 from ...config.errors import CommandError, PodwrightError
+from ...config.settings.environment import Environment
+from ..aws.account import Account
 from ..aws.calls import change
 from ..aws.clusters import existing_cluster
 from ..aws.session import nodes as session_nodes
@@ -33,21 +36,44 @@ class CommandFailed(PodwrightError):
     """A command on the node failed; the text is what it said."""
 
 
+class Reach(Protocol):
+    """What is asked, where, and how long an answer may take."""
+
+    @property
+    def account(self) -> Account:
+        """The account of the cluster."""
+        ...
+
+    @property
+    def environment(self) -> Environment:
+        """The environment of the cluster."""
+        ...
+
+    @property
+    def seconds(self) -> float:
+        """How long it may take altogether."""
+        ...
+
+    @property
+    def left(self) -> float:
+        """How much of that is left."""
+        ...
+
+
 class Slurm:
     """Commands on a node of a Slurm cluster."""
 
-    def __init__(self, context: Context) -> None:
-        """Finds a login node or controller. Raises CommandError where none runs."""
+    def __init__(self, context: Reach, order: Sequence[str] = ("controller", "login")) -> None:
+        """Finds a controller or login node, of the first kind in `order`. Raises CommandError where none runs."""
         if context.account.endpoint:
-            raise CommandError(_OUTSIDE, f"run it against AWS, or say why not in gates.skip.{context.gate.name}")
+            raise CommandError(_OUTSIDE, "run it against AWS; gates.skip says why a gate is not run")
         environment, self._context = context.environment, context
         existing = session_nodes(context.account, environment.cluster.name)
-        order = ("controller", "login")
         kinds = {name: group.slurm.node_type for name, group in environment.instance_groups.items() if group.slurm}
         ways = [node for node in existing if kinds.get(node.group) in order]
         if not ways:
             raise CommandError(
-                f"no controller of {environment.name} is running", f"`podwright status {environment.name}` says why"
+                f"no {order[0]} of {environment.name} is running", f"`podwright status {environment.name}` says why"
             )
         self._node = min(ways, key=lambda node: (order.index(kinds[node.group]), node.instance))
 

@@ -9,11 +9,12 @@ from typing import Any, Final
 from ruamel.yaml import YAML
 
 from ...cdk8s_charts.jobs.recipe import script
-from ...cdk8s_charts.jobs.render import render
+from ...cdk8s_charts.jobs.render import KINDS, render
 from ...config.catalog.instance_types import environment_types
 from ...config.errors import CommandError
 from ...config.findings import Finding, Level, dotted, errors
 from ...config.loading.load import LoadedEnvironment
+from ...planning.jobs.batch_script import batch_script
 from ...planning.jobs.origins import field_of
 from ...planning.jobs.plan import JobPlan, Planner
 from ...planning.rules import findings
@@ -31,12 +32,19 @@ def job_manifests(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[
     Raises:
         CommandError: no such job, or one that rules refuse; their findings are printed.
     """
-    return {name: render(plan) for name, plan in planned_jobs(loaded, names).items() if plan.job.kind != "recipe"}
+    return {name: render(plan) for name, plan in planned_jobs(loaded, names).items() if plan.job.kind in KINDS}
 
 
 def recipes(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[str, str]:
     """The shell scripts that start the launcher of recipes, by job. Raises CommandError as `job_manifests` does."""
     return {name: script(plan) for name, plan in planned_jobs(loaded, names).items() if plan.job.kind == "recipe"}
+
+
+def batch_scripts(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[str, str]:
+    """The scripts of Slurm's jobs, by job. Raises CommandError as `job_manifests` does."""
+    environment = loaded.environment
+    types = environment_types(environment.instance_types)
+    return {name: batch_script(environment, name, types) for name in _checked(loaded, names, batch=True)}
 
 
 def planned_jobs(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[str, JobPlan]:
@@ -45,6 +53,13 @@ def planned_jobs(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[s
     Raises:
         CommandError: no such job, or one that rules refuse; their findings are printed.
     """
+    environment = loaded.environment
+    planner = Planner(environment, environment_types(environment.instance_types))
+    return {name: planner.plan(name) for name in _checked(loaded, names, batch=False)}
+
+
+def _checked(loaded: LoadedEnvironment, names: Sequence[str], *, batch: bool) -> list[str]:
+    """Which of the jobs called `names`, of all when there are none, are Slurm's, or Kubernetes'. Raises as above."""
     environment = loaded.environment
     unknown = [name for name in names if name not in environment.jobs]
     if unknown:
@@ -60,8 +75,7 @@ def planned_jobs(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[s
     if refused:
         write_findings(refused, sys.stderr)
         raise CommandError(f"{len(refused)} errors in the jobs that are meant", "fix them first")
-    planner = Planner(environment, environment_types(environment.instance_types))
-    return {name: planner.plan(name) for name in desired}
+    return [name for name in desired if (environment.jobs[name].kind == "sbatch") == batch]
 
 
 def _is_of_job(path: str, names: Sequence[str]) -> bool:

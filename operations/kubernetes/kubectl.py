@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -54,8 +55,34 @@ class Kubectl:
     def apply(self, manifests: list[dict[str, Any]], *arguments: str) -> str:
         """Apply manifests in their order."""
         checked = () if self.is_real else ("--validate=false",)
-        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
-        return self.run("apply", "--filename=-", *arguments, *checked, specified=text)
+        return self.run("apply", "--filename=-", *arguments, *checked, specified=_text(manifests))
+
+    def existing(self, manifests: list[dict[str, Any]]) -> list[str]:
+        """Which of these objects are there, as kubectl names them."""
+        options = ("--filename=-", "--ignore-not-found", "--output=name")
+        return self.run("get", *options, specified=_text(manifests)).split()
+
+    def delete(self, manifests: list[dict[str, Any]]) -> str:
+        """Delete objects, and do not wait for their pods, which take their grace period."""
+        options = ("--filename=-", "--ignore-not-found", "--wait=false")
+        return self.run("delete", *options, specified=_text(manifests))
+
+    def stream(self, write: Callable[[str], None], *arguments: str) -> None:
+        """Hand each line that kubectl prints to `write`, as it comes. Raises Refused with its complaint."""
+        command = [tool("kubectl"), "--kubeconfig", str(self.kubeconfig), *arguments]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdout
+            assert process.stderr
+            for line in process.stdout:
+                write(line.rstrip("\n"))
+            message = process.stderr.read().strip()
+        if process.returncode:
+            raise Refused(message)
+
+
+def _text(manifests: list[dict[str, Any]]) -> str:
+    """Manifests as kubectl reads them: a list in JSON, which keeps them in order."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
 
 
 def way(project: Path, environment: Environment, account: Account) -> Kubectl | None:

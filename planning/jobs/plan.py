@@ -103,6 +103,11 @@ class Planner:
             gid=self._gid(job),
         )
 
+    def variables(self, name: str) -> dict[str, str]:
+        """What a job's containers find in their environment, whoever starts them. Raises KeyError as `plan` does."""
+        job: Job = self._environment.jobs[name]
+        return self._variables(name, job, self._rows(self._environment.instance_groups[job.group]))
+
     def _gid(self, job: Job) -> int | None:
         teams = self._environment.governance.teams
         return team_gid(job.team, teams[job.team].access) if job.team in teams and job.mounts else None

@@ -3,12 +3,14 @@
 Quantities are whole numbers: vCPU in thousandths, memory in MiB, everything else in pieces. So sums are exact.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
 from operator import and_
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ...config.catalog.instance_type import InstanceType
 from ...config.catalog.mig import MIG_RESOURCE, common_profiles, partitions, partitions_per_gpu
@@ -19,6 +21,9 @@ MEMORY: Final = "memory"
 GPU: Final = "nvidia.com/gpu"
 NEURON: Final = "aws.amazon.com/neurondevice"
 EFA: Final = "vpc.amazonaws.com/efa"
+# Kubernetes writes one amount in several units: 0.5 comes back as 500m.
+_QUANTITY: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
+_UNITS: Final = {"": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 Quantities = dict[str, int]
 """By resource name: thousandths of a vCPU, MiB, or pieces."""
@@ -156,6 +161,34 @@ def quantity(resource: str, amount: int) -> str:
     if resource != MEMORY:
         return str(amount)
     return f"{amount // 1024}Gi" if amount % 1024 == 0 else f"{amount}Mi"
+
+
+def is_accelerator(resource: str) -> bool:
+    """Whether a resource is a GPU, a partition of one, or a Neuron device."""
+    return resource in (GPU, NEURON) or resource.startswith(MIG_RESOURCE)
+
+
+def number_of(value: Any) -> Decimal | None:
+    """A number or a quantity of Kubernetes, which its API may write in another unit; None for anything else."""
+    # bool is an int in Python, and true is no amount.
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    match = _QUANTITY.fullmatch(str(value))
+    if match is None:
+        return None
+    unit = match[2] or ""
+    if unit == "m":
+        return Decimal(match[1]) / 1000
+    base = 1024 if unit.endswith("i") else 1000
+    return Decimal(match[1]) * Decimal(base) ** _UNITS[unit.removesuffix("i")]
+
+
+def amount_of(resource: str, written: Any) -> int:
+    """What Kubernetes writes as an amount of a resource, in the units of quotas; 0 for what is no amount."""
+    number = number_of(written) or Decimal(0)
+    if resource == CPU:
+        return int(number * 1000)
+    return int(number / 2**20 if resource == MEMORY else number)
 
 
 def in_words(resource: str, amount: int) -> str:

@@ -47,7 +47,7 @@ _RESOURCES: Final[dict[str, dict[str, str]]] = {
     "kms": {"KeyId": "key/{}"},
     "lambda": {"FunctionName": "function:{}"},
     "logs": {"logGroupName": "log-group:{}"},
-    "scheduler": {"Name": "schedule/default/{}"},
+    "scheduler": {"Name": "schedule/{group}/{}"},
     "secretsmanager": {"SecretId": "secret:{}"},
     "ssm": {"Name": "parameter/{}"},
     "aps": {"workspaceId": "workspace/{}"},
@@ -185,8 +185,13 @@ def _resources(sent: Sent, action: str, members: Mapping[str, Any]) -> tuple[str
         if isinstance(value, str) and _ARN.fullmatch(value) and (pattern or member.lower() in _ARN_MEMBERS):
             return _forms(value)
         if isinstance(value, str) and pattern:
-            # A parameter's name begins with a slash, which its ARN has once.
-            name = pattern.format(value).replace("//", "/", 1) if service == "ssm" else pattern.format(value)
+            group = members.get("GroupName") or members.get("groupName") or "default"
+            if action.endswith("ScheduleGroup"):
+                pattern = "schedule-group/{}"
+            name = pattern.format(value, group=group)
+            if service == "ssm":
+                # A parameter's name begins with a slash, which its ARN has once.
+                name = name.replace("//", "/", 1)
             return _forms(f"arn:{PARTITION}:{service}:{sent.region}:{sent.account}:{name}")
     return ()
 

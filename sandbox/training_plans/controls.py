@@ -130,7 +130,9 @@ class Controls(BaseModel):
         _check_region(self.region)
         supply = self.supply or []
         parts = [*supply, *self.existing]
-        types = [part.instance_type for part in parts if part.instance_type or not part.ultraserver_type]
+        # A file need not say the type of a plan that exists, and no group may be on it.
+        types = [item.instance_type for item in supply if item.instance_type or not item.ultraserver_type]
+        types += [item.instance_type for item in self.existing if item.instance_type]
         check_known("operation of faults", (fault.operation for fault in self.faults or []), _OPERATIONS)
         check_known("zone of supply", (item.zone_id for item in supply), ZONE_IDS[self.region])
         check_known("instance type", types, (row.name for row in catalog()))

@@ -27,7 +27,17 @@ CASES = {"eks": 120, "slurm": 170, "ultraserver": 120, "trainium": 100}
 """At least so many points of each kind: 510. A usual run takes every STRIDE-th, `--every-point` all of them."""
 STRIDE = 40
 STEPS = {
-    "eks": {"clock", "efa", "fabric-manager", "gdrcopy", "gpus", "limits", "local-nvme", "log-rotation", "persistence"},
+    "eks": {
+        "clock",
+        "efa-use",
+        "fabric-manager",
+        "gdrcopy",
+        "gpus",
+        "limits",
+        "local-nvme",
+        "log-rotation",
+        "persistence",
+    },
     "slurm": {"home", "homes", "lnet", "lustre", "ssh", "storage"},
     "ultraserver": {"imex", "storage"},
     "trainium": {"neuron"},

@@ -58,6 +58,11 @@ def test_a_fault_becomes_a_message(aws: Aws, sandbox: Running) -> None:
         AttributeDefinitions=[{"AttributeName": "Key", "AttributeType": "S"}],
         KeySchema=[{"AttributeName": "Key", "KeyType": "HASH"}],
     )
+    actions = ["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "sns:Publish"]
+    actions += ["sagemaker:DescribeCluster", "sagemaker:DescribeClusterEvent"]
+    policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": actions, "Resource": "*"}]}
+    role = around.role.rpartition("/")[2]
+    aws("iam").put_role_policy(RoleName=role, PolicyName="tell", PolicyDocument=json.dumps(policy))
     function = aws("lambda").create_function(
         FunctionName="tell",
         Runtime="python3.14",

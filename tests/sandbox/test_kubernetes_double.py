@@ -10,7 +10,6 @@ import subprocess
 import urllib.error
 import urllib.request
 import zipfile
-from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,8 +18,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from podwright.config.errors import CommandError
-from podwright.operations.commands import submit
+from podwright.operations.cli import main
+from podwright.operations.kubernetes import in_vpc
 from podwright.operations.kubernetes.kubectl import Kubectl
 from podwright.operations.programs.helm import tool
 from podwright.sandbox.kubernetes import custom_kinds
@@ -250,28 +249,33 @@ def test_a_job_is_submitted_by_the_real_kubectl(
         "podwright.operations.arguments.account_of",
         lambda *_: SimpleNamespace(endpoint=cluster.description["endpoint"]),
     )
-    monkeypatch.setattr(submit, "way", lambda *_: Kubectl(tmp_path / "config", is_real=False))
-    words = {"environment": "test", "job": "llama", "manager": None, "dry_run": False, "sandbox": True}
-    arguments = Namespace(project=tmp_path, **words)
+    monkeypatch.setattr(in_vpc, "way", lambda *_: Kubectl(tmp_path / "config", is_real=False))
+    words = ["test", "llama", "--sandbox", "--project", str(tmp_path)]
     kind = custom_kinds.definition("sagemaker.amazonaws.com", "HyperPodPyTorchJob")
     older = copy.deepcopy(kind)
     spec = older["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
     spec["elasticPolicy"]["properties"]["replicaIncrementStep"] = {"type": "string"}
     team = namespace("hyperpod-ns-llm")
     assert stack.create({"Objects": cluster.manifests(older, team)}) == "CREATE_COMPLETE", stack.reasons("Objects")
-    with pytest.raises(CommandError, match="the cluster refuses llama"):
-        submit.run(arguments)
+    assert main(["submit", *words]) == 1
     refused = capsys.readouterr().err
+    assert "the cluster refuses llama" in refused
     assert "test.yaml:15" in refused
     assert "jobs.llama.elastic.step became spec.elasticPolicy.replicaIncrementStep" in refused
 
     assert stack.update({"Objects": cluster.manifests(kind, team)}) == "UPDATE_COMPLETE", stack.reasons("Objects")
-    assert submit.run(arguments) == 0
+    assert main(["submit", *words]) == 0
     output = capsys.readouterr().out
     assert "hyperpodpytorchjob.sagemaker.amazonaws.com/llama created" in output
     assert "It stays as it is: this sandbox's Kubernetes is a store, without a scheduler." in output
     (job,) = cluster.get("/apis/sagemaker.amazonaws.com/v1/namespaces/hyperpod-ns-llm/hyperpodpytorchjobs")["items"]
     assert job["spec"]["elasticPolicy"]["maxReplicas"] == 2
+    assert main(["jobs", *words[:1], *words[2:]]) == 0
+    output = capsys.readouterr().out
+    assert "llm    llama" in output
+    assert "They stay as they are: this sandbox's Kubernetes is a store, without a scheduler." in output
+    assert main(["stop", *words]) == 0
+    assert cluster.get("/apis/sagemaker.amazonaws.com/v1/hyperpodpytorchjobs")["items"] == []
 
 
 def test_who_may_enter(cluster: Cluster, aws: Aws) -> None:

@@ -283,7 +283,10 @@ def test_plans_that_a_file_names_are_known_once_its_sandbox_is_used(sandbox: Run
         ({"stale": 3}, "Extra inputs are not permitted"),
         ({"faults": [{"operation": "list_training_plans", "kind": "timeout", "when": "after"}]}, "faults.0.when"),
         ({"existing": [{"arn": "a", "parts": [{"zone": "usw2-az1", "count": 1}]}]}, "us-east-2 has the zones use2-az1"),
-        ({"existing": [{"arn": "a", "ultraserver_type": "u", "parts": [{"zone": "z", "count": 1}]}]}, "no UltraServer"),
+        (
+            {"existing": [{"arn": "a", "ultraserver_type": "u", "parts": [{"zone": "z", "count": 1}]}]},
+            "unknown UltraServer type u",
+        ),
     ],
 )
 def test_what_the_sandbox_cannot_do_is_refused_with_the_reason(

@@ -116,7 +116,7 @@ def large(zones: int, groups: int) -> dict[str, Any]:
     """An architecture of so many zones and groups, with the longest names that there may be."""
     names = [f"usgw1-lax{number}-az{number}" for number in range(zones)]
     subnets = [
-        {"role": role, "range": f"100.127.{index}.0/24", "nat_gateways": 1, "usable": 65531} | taken
+        {"role": role, "further": False, "range": f"100.127.{index}.0/24", "nat_gateways": 1, "usable": 65531} | taken
         for index, (role, taken) in enumerate(
             (
                 ("public", {"taken": None, "replacing": None, "sums": ""}),

@@ -1,10 +1,13 @@
 """docs/scenarios/two-teams.md, played: its commands, and its tables as the API server has them."""
 
 import json
+from typing import Any
 
 import pytest
 
 from audit_log import KUBERNETES, KUEUE, SCHEDULER, TRAINING_OPERATOR, check_writers, writers
+from governed_cluster import until
+from podwright.config.catalog.kubernetes_groups import team_group
 from story import Different, Terminal, story
 
 SCENARIO, TIME_SCALE, ENGINE = "two-teams", 0.1, "kueue"
@@ -33,6 +36,56 @@ def test_the_engines_alone_decide(terminal: Terminal) -> None:
     target = f"--namespace {workload['namespace']} {workload['name']} --subresource status --type merge"
     terminal.type(f'kubectl patch workload {target} --patch \'{{"status": {{"requeueState": {{"count": 1}}}}}}\'')
     assert writers(terminal.plane / "audit.log")["workloads/status"] > DECIDES["workloads/status"]
+
+
+def as_role(terminal: Terminal, team: str, role: str) -> str:
+    """The option that makes a command act with a team's role alone, and no right of AWS."""
+    file = terminal.folder / f"{team}-{role}"
+    config = json.loads((terminal.folder / ".podwright/kubeconfig/two-teams").read_text())
+    (admin,) = config["users"]
+    admin["user"] |= {"as": "ada", "as-groups": [team_group(team, role), "system:authenticated"]}
+    file.write_text(json.dumps(config))
+    return f"--kubeconfig {file}"
+
+
+def jobs(terminal: Terminal, options: str) -> dict[str, Any]:
+    """What `podwright jobs` prints as JSON, by job."""
+    answer = json.loads(terminal.type(f"podwright jobs two-teams --json {options}"))
+    return {job["name"]: job for job in answer["jobs"]} | {"": answer["not_readable"]}
+
+
+@pytest.mark.usefixtures("played")
+def test_each_team_submits_watches_and_stops_with_its_own_role(terminal: Terminal) -> None:
+    """The page's last state is that train-a runs on both nodes; a run of team B takes one back, and gives it again."""
+    own, other = as_role(terminal, "team-a", "view"), as_role(terminal, "team-b", "edit")
+    submitted = terminal.type(f"podwright submit two-teams train-b --name again --set env.LR=1e-4 {other}")
+    assert submitted.endswith(f"podwright logs two-teams again --follow {other}\n"), "the next command to type"
+    until(lambda: jobs(terminal, other).get("again", {}).get("state") == "running")
+    until(lambda: jobs(terminal, own)["train-a"]["state"] == "preempted")
+    shown = jobs(terminal, own)
+    assert shown[""] == ["hyperpod-ns-team-b"]
+    assert shown["train-a"]["preempted_by"] == "a job of queue hyperpod-ns-team-b-clusterqueue"
+    assert (shown["train-a"]["position"], shown["train-a"]["accelerators"]) == ([1, 1], 8)
+
+    why = json.loads(terminal.type("podwright why two-teams train-a --sandbox --json"))
+    assert (why["preemption"]["by"], why["preemption"]["reason"]) == ("again", "InCohortReclamation")
+    (gpus,) = why["quota"]
+    assert [gpus[key] for key in ("asks", "guaranteed", "most", "holds", "others", "idle")] == [8, 4, 8, 0, 4, 4]
+    why = terminal.type(f"podwright why two-teams train-a {own}")
+    assert "team-a has 4 GPUs left of its guarantee, and would have to borrow 4 GPUs." in why
+
+    assert "again-worker-0 on hyperpod-i-" in terminal.type(f"podwright logs two-teams again --rank 3 {other}")
+    assert "has no job again" in terminal.run(f"podwright logs two-teams again {own}").stderr
+    refused = terminal.run(f"podwright stop two-teams train-a {own}").stderr
+    assert "train-a stays: " in refused
+    assert "a team's role `edit` may stop its jobs, `view` may not" in refused
+    tried = terminal.type(f"podwright run two-teams --team team-b --group training --dry-run {other} -- nvidia-smi -L")
+    assert "kind: Job\n" in tried
+    assert tried.endswith("The cluster would take it; nothing runs.\n")
+
+    terminal.type(f"podwright stop two-teams again {other}")
+    until(lambda: jobs(terminal, own)["train-a"]["state"] == "running")
+    assert "again" not in jobs(terminal, "--sandbox --all")
 
 
 @pytest.mark.usefixtures("engine_stopped")

@@ -29,6 +29,8 @@ def test_every_command_is_in_the_script(shell: str, capsys: pytest.CaptureFixtur
         (["deploy", "pr"], ["prod", "prod-eu"]),
         (["deploy", "--boot"], ["--bootstrap"]),
         (["completion", "z"], ["zsh"]),
+        (["why", "pr"], ["prod", "prod-eu"]),
+        (["logs", "prod", "x", "--sl"], ["--slowest"]),
     ],
     ids=" ".join,
 )

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from podwright.config.loading.load import environment_from, load_environment
+from podwright.config.loading.load import environment_from
+from podwright.config.loading.project import Project
 from podwright.config.loading.source import parse_source
 from podwright.operations import cli
 
@@ -18,7 +19,7 @@ def show(name: str, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 @pytest.mark.parametrize("file", sorted((ROOT / "environments").glob("*.yaml")), ids=lambda file: file.stem)
 def test_what_is_shown_is_the_same_environment(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = environment_from(parse_source(show(file.stem, capsys), "shown.yaml"), file.stem)
-    assert shown.environment == load_environment(file).environment
+    assert shown.environment == Project.at(ROOT).load(file.stem).environment
 
 
 def test_marks_what_the_file_does_not_say(capsys: pytest.CaptureFixture[str]) -> None:

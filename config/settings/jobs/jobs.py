@@ -7,6 +7,7 @@ from pydantic import Field
 from .base import JobName
 from .kinds import BatchJob, MpiJob, NcclTest, RayJob, TrainJob
 from .pytorch import HyperPodPyTorchJob, PyTorchJob, RecipeJob
+from .sbatch import SbatchJob
 from .services import InferenceEndpoint, Space
 
 AnyJob = Annotated[
@@ -19,7 +20,8 @@ AnyJob = Annotated[
     | TrainJob
     | BatchJob
     | InferenceEndpoint
-    | Space,
+    | Space
+    | SbatchJob,
     Field(discriminator="kind"),
 ]
 

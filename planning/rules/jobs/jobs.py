@@ -7,13 +7,16 @@ from ....config.catalog.instance_types import Catalog
 from ....config.catalog.topologies import topology
 from ....config.findings import listed
 from ....config.settings.environment import Environment
+from ...jobs.batch_script import account_of
 from ...jobs.plan import JobPlan, Planner
 from ...jobs.topology import LABELS, ultraserver
+from ...node.slurm_facts import team_limits
 from ...quota.amounts import CPU, EFA, MEMORY, in_words
 from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
 from ..groups.groups import known
 
 _LONGEST = 63
+_BATCH = "sbatch"
 
 
 _Planned = list[tuple[str, Any, JobPlan]]
@@ -22,7 +25,7 @@ _LAST: list[tuple[Environment, Catalog, _Planned]] = []
 
 
 def plans(environment: Environment, types: Catalog) -> _Planned:
-    """The jobs that can be planned, with their plans: what they name is there."""
+    """The jobs of Kubernetes that can be planned, with their plans: what they name is there."""
     if not environment.jobs:
         return []
     if not _LAST or _LAST[0][0] is not environment or _LAST[0][1] is not types:
@@ -31,6 +34,7 @@ def plans(environment: Environment, types: Catalog) -> _Planned:
 
 
 def _planned(environment: Environment, types: Catalog) -> "Iterator[tuple[str, Any, JobPlan]]":
+    """The plans of jobs, in the order of the file."""
     if environment.cluster.orchestrator != "eks":
         return
     planner = _planner(environment, types)
@@ -39,7 +43,13 @@ def _planned(environment: Environment, types: Catalog) -> "Iterator[tuple[str, A
         group = environment.instance_groups.get(job.group)
         wrong_team = job.team is not None and job.team not in governance.teams
         wrong_priority = any(priority not in governance.priorities for _, priority in _priorities(job))
-        if group and len(known(group, types)) == len(group.types) > 0 and not wrong_team and not wrong_priority:
+        if (
+            job.kind != _BATCH
+            and group
+            and len(known(group, types)) == len(group.types) > 0
+            and not wrong_team
+            and not wrong_priority
+        ):
             yield name, job, planner.plan(name)
 
 
@@ -84,12 +94,18 @@ def names_what_is_there(environment: Environment) -> Problems:
 
 @rule("JOB002", ERROR, on=Environment, source="", final=True)
 def only_on_eks(environment: Environment) -> Problems:
-    """Jobs where there is no Kubernetes."""
-    if environment.jobs and environment.cluster.orchestrator != "eks":
+    """A job for another orchestrator."""
+    orchestrator = environment.cluster.orchestrator
+    for name, job in environment.jobs.items():
+        if (job.kind == _BATCH) == (orchestrator == "slurm"):
+            continue
+        what = (
+            "a batch script, and there is no Slurm" if job.kind == _BATCH else "Kubernetes objects, and there are none"
+        )
         yield Problem(
-            "jobs",
-            f"orchestrator is {environment.cluster.orchestrator}; jobs become Kubernetes objects",
-            "remove them; with Slurm people write batch scripts",
+            ("jobs", name, "kind"),
+            f"kind is {job.kind} and orchestrator is {orchestrator}; it becomes {what}",
+            "write `kind: sbatch`" if orchestrator == "slurm" else "take another kind: docs/user/jobs.md has them",
         )
 
 
@@ -336,3 +352,84 @@ def fits_its_domain(environment: Environment, types: Catalog) -> Problems:
                 "would wait for ever",
                 f"use at most {server.instances} nodes, or `topology_required: false`",
             )
+
+
+@rule("JOB050", ERROR, on=Environment, source="")
+def batch_job_can_start(environment: Environment, types: Catalog) -> Problems:
+    """A batch job that Slurm never starts."""
+    for name, job in environment.jobs.items():
+        group = environment.instance_groups.get(job.group)
+        if job.kind != _BATCH or group is None or group.slurm is None:
+            continue
+        if group.slurm.node_type != "compute":
+            yield Problem(
+                ("jobs", name, "group"),
+                f"{job.group} is a group of {group.slurm.node_type} nodes, which run no jobs",
+                "name a group of compute nodes",
+            )
+        elif job.start > group.count:
+            yield Problem(
+                ("jobs", name, "nodes"),
+                f"it needs {job.start} nodes at once; {job.group} has {group.count}",
+                f"lower it to {group.count}, or raise count of {job.group}",
+            )
+        elif job.team in environment.governance.teams:
+            yield from _within_account(environment, name, job, types)
+
+
+def _within_account(environment: Environment, name: str, job: Any, types: Catalog) -> Problems:
+    """The accounts that a team has, and the limit of the one that the job runs in."""
+    team, groups = environment.governance.teams[job.team], environment.instance_groups
+    if job.borrow and team.share != "lend_and_borrow":
+        yield Problem(
+            ("jobs", name, "borrow"),
+            f"team {job.team} shares by {team.share}, so it has no account for what it borrows",
+            "leave borrow out, or set `share: lend_and_borrow` of the team",
+        )
+        return
+    # What a quota names that is not there is another rule's matter.
+    rows = known(groups[job.group], types)
+    if not rows or any(len(known(groups[key], types)) < len(groups[key].types) for key in team.quota if key in groups):
+        return
+    if not team.quota.keys() <= groups.keys():
+        return
+    limits = team_limits(environment.governance.model_copy(update={"teams": {job.team: team}}), groups, types)[job.team]
+    if "gres/gpu" not in limits:
+        return
+    most = limits["gres/gpu"] * team.borrow_limit_percent // 100 if job.borrow else limits["gres/gpu"]
+    each = min(row.accelerator_count for row in rows) if job.accelerators is None else job.accelerators
+    if job.start * each > most:
+        yield Problem(
+            ("jobs", name, "nodes"),
+            f"{job.start} nodes have {job.start * each} GPUs; account {account_of(job)} is limited to {most}",
+            f"run at most {most // each} nodes, or give {job.team} more",
+        )
+
+
+@rule("JOB051", ERROR, on=Environment, source="")
+def nothing_of_kubernetes(environment: Environment) -> Problems:
+    """A setting of a batch job that only Kubernetes knows."""
+    for name, job in environment.jobs.items():
+        if job.kind == _BATCH:
+            for field in sorted(job.model_fields_set & _OF_KUBERNETES.keys()):
+                yield Problem(
+                    ("jobs", name, field),
+                    f"{field} is for jobs on EKS; Slurm knows nothing of it",
+                    _OF_KUBERNETES[field],
+                )
+
+
+# What stands in their place on Slurm.
+_OF_KUBERNETES = {
+    "namespace": "remove it: the account is that of the team",
+    "mounts": "remove it: shared file systems are in the container; `folders` has others",
+    "service_account": "remove it: the job has the role of its node",
+    "labels": "remove it: `env` reaches the job",
+    "partition": "remove it; Slurm's partition is that of the group",
+    "shm_gib": "remove it: the container has the node's /dev/shm",
+    "efa": "remove it: the job has all interfaces of its nodes",
+    "huge_pages_mib": "remove it: the job has those of its nodes",
+    "host_network": "remove it: the job uses the node's network in any case",
+    "topology": "remove it: Slurm places by topology.conf",
+    "topology_required": "remove it: Slurm places by topology.conf",
+}

@@ -27,13 +27,23 @@ class Role:
         return Outcome(name, {"Arn": role["Arn"], "RoleId": role["RoleId"]})
 
     def update(self, request: Request) -> Outcome:
-        """Replace trust and policies."""
-        iam, name = request.client("iam"), request.physical_id
-        iam.update_assume_role_policy(
-            RoleName=name, PolicyDocument=_document(request.properties["AssumeRolePolicyDocument"])
+        """Replace trust, boundary and the policies of the role's own; those of other resources stay on it."""
+        iam, name, properties, previous = (
+            request.client("iam"),
+            request.physical_id,
+            request.properties,
+            request.previous,
         )
-        self._strip(iam, name)
-        self._policies(iam, name, request.properties)
+        iam.update_assume_role_policy(RoleName=name, PolicyDocument=_document(properties["AssumeRolePolicyDocument"]))
+        if boundary := properties.get("PermissionsBoundary"):
+            iam.put_role_permissions_boundary(RoleName=name, PermissionsBoundary=boundary)
+        elif "PermissionsBoundary" in previous:
+            iam.delete_role_permissions_boundary(RoleName=name)
+        for arn in set(previous.get("ManagedPolicyArns", [])) - set(properties.get("ManagedPolicyArns", [])):
+            iam.detach_role_policy(RoleName=name, PolicyArn=arn)
+        for policy in _named(previous) - _named(properties):
+            iam.delete_role_policy(RoleName=name, PolicyName=policy)
+        self._policies(iam, name, properties)
         return Outcome(name, request.attributes)
 
     def delete(self, request: Request) -> None:
@@ -58,6 +68,10 @@ class Role:
             iam.detach_role_policy(RoleName=name, PolicyArn=policy["PolicyArn"])
         for policy in iam.list_role_policies(RoleName=name)["PolicyNames"]:
             iam.delete_role_policy(RoleName=name, PolicyName=policy)
+
+
+def _named(properties: dict[str, Any]) -> set[str]:
+    return {policy["PolicyName"] for policy in properties.get("Policies", [])}
 
 
 class InlinePolicy:

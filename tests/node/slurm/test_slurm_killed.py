@@ -62,7 +62,7 @@ def left_behind(simulated: SimulatedSlurmCluster) -> str:
     return simulated.says(
         f"""
         find {folders} -printf '%y %m %u:%g %p %l\\n' | sort
-        find {folders} -type f ! -name slurmdbd.conf -print0 | sort -z | xargs -0 sha256sum
+        find {folders} -type f ! -name slurmdbd.conf ! -name setup.json -print0 | sort -z | xargs -0 sha256sum
         sed '/^StoragePass=[0-9a-f]*$/s/=.*/=/' /opt/slurm/etc/slurmdbd.conf
         getent passwd ada; getent group ada ml
         sacctmgr -nP show assoc format=Account,User,GrpTRES,Share,QOS,DefaultQOS

@@ -95,6 +95,30 @@ def test_the_role_of_a_stack_needs_what_handlers_call(aws: Aws, stack: StackUnde
     assert "HandlerErrorCode: AccessDenied" in reason
 
 
+def test_a_role_that_changes_keeps_the_policies_of_other_resources(aws: Aws, stack: StackUnderTest) -> None:
+    """In a rollback the role comes after its policies."""
+
+    def resources(word: str, **others: Any) -> dict[str, Any]:
+        trust = {"Version": "2012-10-17", "Statement": [TRUST]}
+        inline = [{"PolicyName": word, "PolicyDocument": json.loads(document(allow(f"{word}:*")))}]
+        role = {"AssumeRolePolicyDocument": trust, "Policies": inline}
+        of_role = json.loads(document(allow(f"{word}:Get*")))
+        policy = {"PolicyName": "apart", "Roles": [{"Ref": "Role"}], "PolicyDocument": of_role}
+        return {
+            "Role": {"Type": "AWS::IAM::Role", "Properties": role},
+            "Policy": {"Type": "AWS::IAM::Policy", "Properties": policy},
+            **others,
+        }
+
+    assert stack.create(resources("s3")) == "CREATE_COMPLETE"
+    name = stack.physical_id("Role")
+    fails = {"Type": "AWS::SQS::Queue", "DependsOn": "Policy", "Properties": {"MessageRetentionPeriod": -1}}
+    assert stack.update(resources("sqs", Fails=fails)) == "UPDATE_ROLLBACK_COMPLETE"
+    assert sorted(aws("iam").list_role_policies(RoleName=name)["PolicyNames"]) == ["apart", "s3"]
+    kept = aws("iam").get_role_policy(RoleName=name, PolicyName="apart")["PolicyDocument"]
+    assert kept["Statement"][0]["Action"] == "s3:Get*"
+
+
 def test_what_was_judged_is_counted(sandbox: server.Running, aws: Aws) -> None:
     role = aws("iam").create_role(RoleName="counted", AssumeRolePolicyDocument=document(TRUST))["Role"]["Arn"]
     refused(session(sandbox, aws, role)("sns").publish, TopicArn=f"arn:aws:sns:{REGION}:123456789012:t", Message="x")

@@ -1,12 +1,10 @@
 """`podwright render jobs` and `podwright submit`: what they print, what they refuse, and which way they go."""
 
-import argparse
 import base64
 import gzip
 import json
 import os
 import re
-import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -19,9 +17,9 @@ from ruamel.yaml import YAML
 from job_environment import IMAGE, with_jobs
 from podwright.cdk8s_charts.jobs.render import render
 from podwright.config.catalog.instance_types import environment_types
-from podwright.config.errors import CommandError
 from podwright.operations.cli import main
 from podwright.operations.commands import submit
+from podwright.operations.kubernetes import in_vpc
 from podwright.operations.kubernetes import kubectl as kubectl_module
 from podwright.operations.kubernetes.job_manifests import yaml_text
 from podwright.planning.jobs.origins import field_of
@@ -150,8 +148,8 @@ def test_a_job_is_applied(project: Path, kubectl: Path, capsys: pytest.CaptureFi
     (job,) = json.loads((project / "given").read_text())["items"]
     assert job["metadata"]["name"] == "llama"
     output = capsys.readouterr().out
-    assert "Follow it with: kubectl --namespace hyperpod-ns-llm get hyperpodpytorchjob/llama" in output
-    assert "get workloads" in output
+    assert "Where it stands:  podwright why test llama" in output
+    assert output.endswith("podwright logs test llama --follow\n"), "the next command to type stands last"
 
 
 def test_a_dry_run_runs_nothing(project: Path, kubectl: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -189,54 +187,88 @@ def test_a_rejected_manifest_names_the_setting(
     assert "environments/test.yaml:10  ENV003  error  jobs.llama.nodes became spec.replicaSpecs[0].replicas" in output
 
 
+DOMAIN = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "metadata": {"name": "llama"}}
+
+
 @pytest.fixture
 def pair(monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs that need an object beside their own, as those of UltraServers do."""
     made = submit.job_manifests
 
     def with_domain(loaded: Any, names: list[str]) -> dict[str, list[Any]]:
-        return {name: [{"kind": "ComputeDomain"}, *manifests] for name, manifests in made(loaded, names).items()}
+        return {name: [DOMAIN, *manifests] for name, manifests in made(loaded, names).items()}
 
     monkeypatch.setattr(submit, "job_manifests", with_domain)
 
 
-@pytest.mark.usefixtures("pair")
-def test_nothing_is_made_of_a_job_of_which_a_part_is_refused(
-    project: Path, kubectl: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    kubectl.write_text(f'#!/bin/sh\necho "$@" >> {project}/arguments\ncat > /dev/null\n. {project}/answer\n')
-    (project / "answer").write_text("echo 'no matches for kind ComputeDomain' >&2; exit 1\n")
-    assert submitted(project) == 1
-    assert "the cluster refuses llama: no matches for kind ComputeDomain" in capsys.readouterr().err
-    (project / "answer").write_text("echo created\n")
-    assert submitted(project) == 0
-    lines = (project / "arguments").read_text().splitlines()
-    assert ["--dry-run=server" in line for line in lines] == [True, True, False]
+# Adds each call to a file and keeps what it applied, one object a line; refuses what the file `refused` names.
+CLUSTER_OF_FILES = """#!/bin/sh
+here=$(dirname "$0"); [ "$1" = --kubeconfig ] && shift 2
+echo "$@" >> $here/arguments; verb=$1
+objects=$(cat | tr ',' '\\n' | sed -n 's/.*"kind": "\\([A-Z][A-Za-z]*\\)"$/\\1/p' | grep -v List)
+for object in $objects; do
+  case $object in C*) group=resource.nvidia.com;; *) group=sagemaker.amazonaws.com;; esac
+  named=$(echo $object | tr A-Z a-z).$group/llama
+  case "$verb $*" in
+    *--dry-run*) ! grep -q "dry $object" $here/refused || { echo "no matches for kind $object" >&2; exit 1; };;
+    apply*) ! grep -q "real $object" $here/refused || { echo "quota exceeded by $object" >&2; exit 1; }
+            grep -qx $named $here/there || { echo $named >> $here/there; echo $named created; };;
+    get*) grep -x $named $here/there || true;;
+    delete*) grep -vx $named $here/there > $here/left; mv $here/left $here/there;;
+  esac
+done
+"""
 
 
-@pytest.mark.usefixtures("pair")
-def test_the_runner_asks_first_too(
-    project: Path, kubectl: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Its line is run by a shell, with a kubectl that refuses."""
-    kubectl.write_text(f'#!/bin/sh\necho "$@" >> {project}/arguments\ncat >> {project}/given\n. {project}/answer\n')
+@pytest.fixture(params=["direct", "runner"])
+def cluster(
+    request: pytest.FixtureRequest, project: Path, kubectl: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., list[str]]:
+    """A cluster that is reached directly or by the runner: `cluster(refused)` gives the objects that it has then."""
+    kubectl.write_text(CLUSTER_OF_FILES)
+    (project / "there").touch()
 
     def runner(_account: Any, _environment: Any, command: str, write: Callable[[str], None]) -> int:
         environment = os.environ | {"PATH": f"{project}:{os.environ['PATH']}"}
         done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
-        write(done.stdout + done.stderr)
+        for line in done.stdout.splitlines():
+            write(line)
         return done.returncode
 
-    monkeypatch.setattr(kubectl_module, "reachable", lambda *_: False)
-    monkeypatch.setattr(submit, "run_in_vpc", runner)
-    (project / "answer").write_text("echo 'no matches for kind ComputeDomain' >&2; exit 1\n")
-    assert submitted(project) == 1
-    assert json.loads((project / "given").read_text())["items"][0] == {"kind": "ComputeDomain"}
-    (project / "answer").write_text("echo created\n")
-    assert submitted(project) == 0
-    assert capsys.readouterr().out.count("created") == 1
-    lines = (project / "arguments").read_text().splitlines()
-    assert ["--dry-run=server" in line for line in lines] == [True, True, False]
+    if request.param == "runner":
+        monkeypatch.setattr(kubectl_module, "reachable", lambda *_: False)
+        monkeypatch.setattr(in_vpc, "run_in_vpc", runner)
+
+    def submit_with(refused: str) -> list[str]:
+        (project / "refused").write_text(refused)
+        submitted(project)
+        return (project / "there").read_text().split()
+
+    return submit_with
+
+
+BOTH = ["computedomain.resource.nvidia.com/llama", "hyperpodpytorchjob.sagemaker.amazonaws.com/llama"]
+
+
+@pytest.mark.usefixtures("pair")
+def test_a_job_is_made_whole_or_not_at_all(
+    cluster: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cluster("dry HyperPodPyTorchJob") == []
+    assert "the cluster refuses llama: no matches for kind HyperPodPyTorchJob" in capsys.readouterr().err
+    # What a dry run does not count, such as quotas that are used up meanwhile.
+    assert cluster("real HyperPodPyTorchJob") == []
+    output = capsys.readouterr().err
+    assert "took back computedomain.resource.nvidia.com/llama, so that nothing is left of it" in output
+    assert "the cluster refuses llama: quota exceeded by HyperPodPyTorchJob" in output
+    assert cluster("") == BOTH
+    assert capsys.readouterr().out.count("created") == 2
+
+
+@pytest.mark.usefixtures("pair")
+def test_what_was_there_before_stays(cluster: Callable[..., list[str]], project: Path) -> None:
+    (project / "there").write_text(f"{BOTH[0]}\n")
+    assert cluster("real HyperPodPyTorchJob") == BOTH[:1]
 
 
 def test_a_tunnel_that_is_open_is_used(project: Path, kubectl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,28 +287,135 @@ def test_else_the_runner_inside_the_vpc_applies_it(
 
     def runner(_account: Any, _environment: Any, command: str, write: Callable[[str], None]) -> int:
         commands.append(command)
-        write("hyperpodpytorchjob/llama created")
+        write(f"podwright-out {base64.b64encode(gzip.compress(b'hyperpodpytorchjob/llama created')).decode()}")
+        write("podwright-code 0")
         return 0
 
     monkeypatch.setattr(kubectl_module, "reachable", lambda *_: False)
-    monkeypatch.setattr(submit, "run_in_vpc", runner)
+    monkeypatch.setattr(in_vpc, "run_in_vpc", runner)
     assert submitted(project) == 0
     (command,) = commands
-    assert command.endswith("""| base64 --decode | gunzip) && printf %s "$job" | kubectl apply --filename=-""")
-    packed = shlex.split(command)[1]
-    (job,) = json.loads(gzip.decompress(base64.b64decode(packed)))["items"]
+    packed = re.search(r"echo (\S+) \| base64 -d \| gunzip \| kubectl apply --filename=-", command)
+    assert packed
+    (job,) = json.loads(gzip.decompress(base64.b64decode(packed[1])))["items"]
     assert job["metadata"]["name"] == "llama"
     assert len(command) < 5500, "CodeBuild takes no more"
+    assert "hyperpodpytorchjob/llama created" in capsys.readouterr().out
 
 
-def test_a_job_too_long_for_the_runner_is_said(project: Path, kubectl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_too_long_for_the_runner_is_said(
+    project: Path, kubectl: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(kubectl_module, "reachable", lambda *_: False)
-    monkeypatch.setattr(submit, "_RUNNER_CHARACTERS", 100)
-    words = {"environment": "test", "job": "llama", "manager": None, "dry_run": False, "sandbox": False}
-    arguments = argparse.Namespace(project=project, **words)
-    with pytest.raises(CommandError, match="too long for the runner") as stopped:
-        submit.run(arguments)
-    assert "podwright connect test" in stopped.value.hint
+    monkeypatch.setattr(in_vpc, "_MOST", 100)
+    assert submitted(project) == 1
+    output = capsys.readouterr().err
+    assert "too long for the runner" in output
+    assert "podwright connect test" in output
+
+
+def test_a_run_has_settings_of_its_own(project: Path, kubectl: Path) -> None:
+    words = [
+        "--name",
+        "llama-2",
+        "--set",
+        "nodes=1",
+        "--set",
+        "env.LR=1e-4",
+        "--set",
+        "command=[train.py, --seed, '2']",
+    ]
+    assert submitted(project, *words, "--set", "parallelism.tensor=8") == 0
+    (job,) = json.loads((project / "given").read_text())["items"]
+    (replicas,) = job["spec"]["replicaSpecs"]
+    (container,) = replicas["template"]["spec"]["containers"]
+    assert (job["metadata"]["name"], replicas["replicas"]) == ("llama-2", 1)
+    assert container["args"][-3:] == ["train.py", "--seed", "2"]
+    variables = {item["name"]: item["value"] for item in container["env"]}
+    assert (variables["LR"], variables["TENSOR_MODEL_PARALLEL_SIZE"]) == ("1e-4", "8")
+    assert "nodes: 2" in (project / "environments/test.yaml").read_text(), "the file stays"
+
+
+@pytest.mark.parametrize(
+    ("setting", "code", "output"),
+    [
+        ("nodes=four", 2, "--set nodes=four:1  ENV003  error  jobs.llama.nodes"),
+        ("node=4", 2, "--set node=4:1  ENV001  error  jobs.llama.node"),
+        ("nodes=4", 1, "--set nodes=4:1  JOB015  error"),
+        ("nodes", 2, "--set nodes is no setting\n    → write --set KEY=VALUE"),
+        ("image.tag=2", 2, "--set image.tag=2: image is "),
+        ("nodes=[", 2, "--set nodes=[:1  "),
+    ],
+)
+def test_a_setting_of_a_run_is_judged_as_one_of_the_file(
+    setting: str, code: int, output: str, project: Path, kubectl: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert submitted(project, "--set", setting) == code
+    assert output in capsys.readouterr().err
+    assert not (project / "given").exists()
+
+
+def test_what_was_made_is_printed_as_json(project: Path, kubectl: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert submitted(project, "--json") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["objects"] == ["hyperpodpytorchjob.sagemaker.amazonaws.com/llama"]
+    assert answer["next"] == ["podwright why test llama", "podwright logs test llama --follow"]
+
+
+def ran(project: Path, *words: str) -> int:
+    options = ["--project", str(project), "--team", "llm", "--group", "h100"]
+    return main(["run", "test", *options, *words])
+
+
+def test_a_command_runs_without_a_line_in_the_file(
+    project: Path, kubectl: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ran(project, "--nodes", "2", "--set", "env.LR=1", "--", "torchrun", "train.py", "--steps", "5") == 0
+    output = capsys.readouterr().out
+    _, shown, rest = output.split("---\n")
+    manifest, (job,) = YAML(typ="safe").load(shown), json.loads((project / "given").read_text())["items"]
+    assert manifest == job, "what is shown is what is applied"
+    worker = job["spec"]["pytorchReplicaSpecs"]["Worker"]
+    (container,) = worker["template"]["spec"]["containers"]
+    assert (job["kind"], worker["replicas"]) == ("PyTorchJob", 2)
+    assert container["command"] == ["torchrun", "train.py", "--steps", "5"]
+    assert container["image"] == IMAGE, "that of the jobs of the file"
+    name = job["metadata"]["name"]
+    assert re.fullmatch(r"train-\d{4}-\d{6}", name)
+    assert rest.endswith(f"podwright logs test {name} --follow\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "command"),
+    [
+        (["--", "nvidia-smi", "-L"], "Job", ["nvidia-smi", "-L"]),
+        (["--", "torchrun", "a.py"], "PyTorchJob", ["torchrun", "a.py"]),
+        (["--kind", "hyperpod_pytorch", "--", "torchrun", "a.py", "--x"], "HyperPodPyTorchJob", ["a.py", "--x"]),
+        (["--nodes", "2", "--kind", "job", "--", "bash", "-c", "a -- b"], "Job", ["bash", "-c", "a -- b"]),
+    ],
+)
+def test_the_kind_of_a_run_follows_from_its_command(
+    words: list[str], kind: str, command: list[str], project: Path, kubectl: Path
+) -> None:
+    assert ran(project, "--image", "mine:1", "--name", "probe", *words) == 0
+    (job,) = json.loads((project / "given").read_text())["items"]
+    containers = json.dumps(job)
+    assert (job["kind"], job["metadata"]["name"]) == (kind, "probe")
+    assert json.dumps(command)[1:-1] in containers
+
+
+def test_a_run_is_judged_by_the_same_rules(project: Path, kubectl: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ran(project, "--nodes", "4", "--name", "big", "--", "torchrun", "a.py") == 1
+    assert "the command line:1  JOB015  error" in capsys.readouterr().err
+    assert ran(project, "--name", "Big", "--", "a") == 2
+    assert "jobs.Big" in capsys.readouterr().err
+    text = (project / "environments/test.yaml").read_text()
+    (project / "environments/test.yaml").write_text(
+        text.replace(f'image: "{IMAGE}", nodes: 4', "image: other:1, nodes: 1")
+    )
+    assert ran(project, "--", "a") == 2
+    assert "which image? the jobs of test have 2 images\n    → say --image IMAGE" in capsys.readouterr().err
+    assert not (project / "given").exists()
 
 
 ELASTIC = {"min_replicas": 2, "max_replicas": 4, "step": 2}

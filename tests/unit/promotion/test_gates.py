@@ -18,11 +18,12 @@ from podwright.config.catalog.instance_types import catalog
 from podwright.config.errors import CommandError
 from podwright.config.settings.gates import Gates
 from podwright.operations.cli import main
-from podwright.operations.gates import command, in_vpc, metrics
+from podwright.operations.gates import command, metrics
 from podwright.operations.gates import run as gate_run
 from podwright.operations.gates.evidence import Keeper, evidence_of
 from podwright.operations.gates.gate import Context, Observation, Result
 from podwright.operations.gates.jobs import group_for, state_of, submitted, team_for
+from podwright.operations.kubernetes import in_vpc
 from podwright.operations.kubernetes.kubectl import Refused
 from podwright.planning.delivery.gate_evidence import evidence_schema
 from podwright.planning.delivery.gate_table import gate_actions, gate_table, why_not
@@ -108,7 +109,7 @@ def test_a_job_is_submitted_resumed_or_replaced_and_always_taken_away(status: An
     run.__dict__["kubectl"] = SimpleNamespace(
         items=lambda *_: [] if status is None else [{"status": status}],
         apply=lambda _: made.append("apply"),
-        run=lambda verb, *_, **__: made.append(verb),
+        delete=lambda _: made.append("delete"),
     )
     with submitted(run, "canary", own_job(run)):
         pass
@@ -199,7 +200,7 @@ def test_a_job_that_cannot_be_taken_away_is_told() -> None:
     def refuse(*_: Any, **__: Any) -> str:
         raise Refused("forbidden")
 
-    run.__dict__["kubectl"] = SimpleNamespace(items=lambda *_: [], apply=lambda _: "", run=refuse)
+    run.__dict__["kubectl"] = SimpleNamespace(items=lambda *_: [], apply=lambda _: "", delete=refuse)
     with (
         pytest.raises(CommandError, match="could not be taken away: forbidden"),
         submitted(run, "canary", own_job(run)),

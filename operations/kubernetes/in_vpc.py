@@ -1,4 +1,4 @@
-"""kubectl for gates: from here where a way leads to the API, else in the runner inside the VPC, a build a call.
+"""kubectl: from here where a way leads to the API, else in the runner inside the VPC, a build a call.
 
 What pods are given as variables does not leave the runner, because its output is kept in a log.
 """
@@ -6,6 +6,7 @@ What pods are given as variables does not leave the runner, because its output i
 import base64
 import gzip
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,7 @@ from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ..aws.account import Account
 from ..aws.runner import run_in_vpc
-from ..kubernetes.kubectl import Kubectl, Refused, way
+from .kubectl import Kubectl, Refused, way
 
 _OUT, _SAID, _CODE = "podwright-out ", "podwright-said ", "podwright-code "
 # CodeBuild takes 5,500 characters of environment variables altogether.
@@ -67,6 +68,11 @@ class InVpc(Kubectl):
             raise Refused(message or f"the runner inside the VPC ended without an answer: {' '.join(lines[-3:])}")
         packed = "".join(line.removeprefix(_OUT) for line in lines if line.startswith(_OUT))
         return gzip.decompress(base64.b64decode(packed)).decode().strip() if packed else ""
+
+    def stream(self, write: Callable[[str], None], *arguments: str) -> None:
+        """Hand each line that kubectl prints to `write`, as the build's log has it."""
+        if run_in_vpc(self.account, self.environment, f"kubectl {shlex.join(arguments)}", write):
+            raise Refused("kubectl failed in the runner inside the VPC; what it said stands above")
 
 
 def _command(arguments: tuple[str, ...], specified: str) -> str:

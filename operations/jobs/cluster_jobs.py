@@ -1,0 +1,340 @@
+"""The jobs of a cluster as Kubernetes has them: of all kinds, with their pods and with what Kueue says of them.
+
+It reads what a team's role may read: objects in the namespaces of teams. Whoever may see all namespaces is asked once.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Final
+
+from ...config.settings.environment import Environment
+from ...planning.jobs.plan import engine_of
+from ...planning.jobs.queue import KAI_QUEUE_LABEL, YUNIKORN_QUEUE_LABEL
+from ...planning.quota.amounts import amount_of, is_accelerator
+from ...planning.quota.team_names import team_namespace
+from ..doctor.bundle import moment
+from ..doctor.pods import Pod
+from ..gates.jobs import state_of
+from ..kubernetes.kubectl import Kubectl, Refused
+from .conditions import condition, preemption, short_reason
+
+Object = dict[str, Any]
+JOBS: Final[Mapping[str, str]] = {
+    "hyperpodpytorchjobs.sagemaker.amazonaws.com": "hyperpod_pytorch",
+    "pytorchjobs.kubeflow.org": "pytorch",
+    "trainjobs.trainer.kubeflow.org": "train",
+    "rayjobs.ray.io": "ray",
+    "rayclusters.ray.io": "ray_cluster",
+    "mpijobs.kubeflow.org": "mpi",
+    "jobsets.jobset.x-k8s.io": "jobset",
+    "leaderworkersets.leaderworkerset.x-k8s.io": "leader_worker_set",
+    "jobs.batch": "job",
+    "inferenceendpointconfigs.inference.sagemaker.aws.amazon.com": "inference",
+    "workspaces.workspace.jupyter.org": "space",
+}
+"""Kinds of jobs, by how kubectl names them, with podwright's word. What one of them owns is a part of it."""
+_KUEUE: Final = ("workloads.kueue.x-k8s.io", "localqueues.kueue.x-k8s.io")
+_FORBIDDEN: Final = "Forbidden"
+_FIRST: Final = ("master", "launcher", "head")
+_NAME_LABEL: Final = "app.kubernetes.io/name"
+
+
+@dataclass(frozen=True)
+class ClusterJob:
+    """A job with everything that belongs to it."""
+
+    item: Object
+    kind: str
+    """In podwright's words, or Kubernetes' where it has none."""
+    team: str
+    """Empty outside the namespaces of teams."""
+    workloads: Sequence[Object]
+    """What Kueue admits, oldest first; none with another engine."""
+    pods: Sequence[Pod]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.item["metadata"]["name"]
+
+    @property
+    def namespace(self) -> str:
+        """Where it is."""
+        return self.item["metadata"].get("namespace", "default")
+
+    @property
+    def created(self) -> datetime | None:
+        """When it was submitted."""
+        return moment(self.item["metadata"].get("creationTimestamp"))
+
+    @property
+    def queue(self) -> str:
+        """The queue that it is in, by whoever keeps the quotas; empty where it is in none."""
+        labels = self.item["metadata"].get("labels") or {}
+        names = [workload["spec"].get("queueName", "") for workload in self.workloads[-1:]]
+        return next(filter(None, (*names, labels.get(KAI_QUEUE_LABEL), labels.get(YUNIKORN_QUEUE_LABEL))), "")
+
+    @property
+    def waiting(self) -> list[Object]:
+        """Its Workloads without a quota."""
+        return [item for item in self.workloads if waits(item)]
+
+    @cached_property
+    def state(self) -> str:
+        """`waiting`, `preempted`, `starting`, `running`, `stuck`, `paused`, `succeeded` or `failed`."""
+        state, _ = state_of(self.item)
+        if state in ("succeeded", "failed"):
+            return state
+        if self.workloads and len(self.waiting) == len(self.workloads):
+            if not all(item["spec"].get("active", True) for item in self.waiting):
+                return "paused"
+            return "preempted" if any(map(preemption, self.waiting)) else "waiting"
+        if any(pod.waiting for pod in self.pods):
+            return "stuck"
+        current = [pod for pod in self.pods if pod.phase in ("Pending", "Running")]
+        if current and all(pod.phase == "Running" for pod in current):
+            return "running"
+        # Kueue has given it its quota, or one of its pods has its node: the others are on their way.
+        started = self.workloads or any(pod.node for pod in current)
+        return "starting" if started else "waiting"
+
+    @property
+    def reason(self) -> str:
+        """Why it is not running, in a sentence; empty where it is."""
+        if self.state == "failed":
+            return state_of(self.item)[1]
+        if self.state in ("waiting", "preempted", "paused") and self.waiting:
+            return short_reason(self.waiting[-1])
+        stuck = [
+            f"{state.get('reason')}: {state.get('message', '')}".strip(": ")
+            for pod in self.pods
+            for state in pod.waiting
+        ]
+        return next(iter((*stuck, *self._unscheduled())), "")
+
+    def _unscheduled(self) -> Iterator[str]:
+        for pod in self.pods:
+            entry = condition(pod.status, "PodScheduled")
+            if pod.phase == "Pending" and entry.get("status") == "False":
+                yield entry.get("message") or entry.get("reason", "")
+
+    @property
+    def asks(self) -> dict[str, int]:
+        """What it asks for by resource: of its Workloads, else of its pods that have not ended."""
+        if self.workloads:
+            return _sum(pair for item in self.workloads for pair in _of_workload(item))
+        running = [pod for pod in self.pods if pod.phase not in ("Succeeded", "Failed")]
+        return _sum((_of_pod(pod.spec), 1) for pod in running)
+
+    @property
+    def accelerators(self) -> int:
+        """GPUs, partitions or Neuron devices that it asks for."""
+        return sum(count for name, count in self.asks.items() if is_accelerator(name))
+
+    @property
+    def running_pods(self) -> int:
+        """Pods that run."""
+        return sum(pod.phase == "Running" for pod in self.pods)
+
+    def to_json(self) -> Object:
+        """The job as plain data."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "team": self.team,
+            "namespace": self.namespace,
+            "state": self.state,
+            "queue": self.queue,
+            "priority": next((item["spec"].get("priority") for item in self.workloads[-1:]), None),
+            "accelerators": self.accelerators,
+            "pods": len(self.pods),
+            "running_pods": self.running_pods,
+            "created": self.created.isoformat() if self.created else None,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What was read of a cluster at one time."""
+
+    jobs: tuple[ClusterJob, ...]
+    items: tuple[Object, ...]
+    hidden: tuple[str, ...]
+    """Namespaces of teams that whoever asks may not read."""
+    now: datetime
+
+    def kind(self, kind: str) -> list[Object]:
+        """Objects of a kind."""
+        return [item for item in self.items if item["kind"] == kind]
+
+    def line_up(self, job: ClusterJob) -> list[Object]:
+        """The Workloads that wait in the job's queue, in the order in which Kueue takes them."""
+        same = [
+            item
+            for item in self.kind("Workload")
+            if item["metadata"]["namespace"] == job.namespace and item["spec"].get("queueName") == job.queue
+        ]
+        return sorted(filter(waits, same), key=_rank)
+
+    def position(self, job: ClusterJob) -> tuple[int, int] | None:
+        """Its position in its queue and how many wait in it; None where it does not wait in one of Kueue's."""
+        order = [item["metadata"]["uid"] for item in self.line_up(job)]
+        own = [order.index(item["metadata"]["uid"]) for item in job.waiting if item["metadata"]["uid"] in order]
+        return (min(own) + 1, len(order)) if own and len(own) == len(job.workloads) else None
+
+
+def read_cluster(
+    kubectl: Kubectl, environment: Environment, team: str | None = None, more: Sequence[str] = ()
+) -> Cluster:
+    """The jobs of an environment's teams, of one when it is named, and of namespaces that its jobs name.
+
+    Args:
+        kubectl: The way to Kubernetes.
+        environment: The environment.
+        team: Only this team's.
+        more: Kinds that are read besides, by how kubectl names them.
+
+    Raises:
+        Refused: kubectl fails, and not because somebody may not read.
+    """
+    engine = engine_of(environment)
+    names = {team_namespace(engine, name): name for name in environment.governance.teams if engine}
+    own = {name for name in names if team in (None, names[name])}
+    if team is None:
+        own |= {job.namespace or "default" for job in environment.jobs.values() if not job.team}
+    items, hidden = _read(kubectl, sorted(own), engine in ("hyperpod", "kueue"), team is None, more)
+    now = datetime.now(UTC)
+    return Cluster(tuple(_jobs(items, names, now)), tuple(items), tuple(hidden), now)
+
+
+def _read(
+    kubectl: Kubectl, namespaces: Sequence[str], kueue: bool, everywhere: bool, more: Sequence[str]
+) -> tuple[list[Object], list[str]]:
+    """Objects, and the namespaces that may not be read."""
+    served = set(kubectl.run("api-resources", "--no-headers", "--output=name").split())
+    asked = ["pods", *JOBS, *(_KUEUE if kueue else ()), *more]
+    kinds = ",".join(kind for kind in asked if kind in served)
+    if everywhere:
+        try:
+            return kubectl.items(kinds, "--all-namespaces"), []
+        except Refused as refused:
+            if _FORBIDDEN not in str(refused):
+                raise
+    items: list[Object] = []
+    hidden: list[str] = []
+    for namespace in namespaces:
+        try:
+            items += kubectl.items(kinds, f"--namespace={namespace}")
+        except Refused as refused:
+            if _FORBIDDEN not in str(refused):
+                raise
+            hidden.append(namespace)
+    return items, hidden
+
+
+def _jobs(items: Sequence[Object], teams: Mapping[str, str], now: datetime) -> Iterator[ClusterJob]:
+    """Jobs that no other of them owns, with the pods and Workloads that come from each."""
+    kinds = {_singular(name): kind for name, kind in JOBS.items()}
+    owners = {item["metadata"]["uid"]: _owner(item) for item in items}
+    tops = {item["metadata"]["uid"]: item for item in items if item["kind"].lower() in kinds}
+    tops = {uid: item for uid, item in tops.items() if _owner(item) not in tops}
+    names = {(item["metadata"].get("namespace"), item["metadata"]["name"]): uid for uid, item in tops.items()}
+    parts: dict[str, list[Object]] = {uid: [] for uid in tops}
+    for item in items:
+        if item["kind"] in ("Pod", "Workload"):
+            labels = item["metadata"].get("labels") or {}
+            # What comes to a job by objects that nobody read carries its name, as all manifests of ours say.
+            named = names.get((item["metadata"].get("namespace"), labels.get(_NAME_LABEL)))
+            top = _top(item["metadata"]["uid"], owners, tops) or named
+            parts.get(top or "", []).append(item)
+    for uid, item in sorted(tops.items(), key=lambda pair: _sort_key(pair[1])):
+        yield ClusterJob(
+            item,
+            kinds[item["kind"].lower()],
+            teams.get(item["metadata"].get("namespace", ""), ""),
+            sorted((part for part in parts[uid] if part["kind"] == "Workload" and not _finished(part)), key=_created),
+            [Pod(part, now) for part in sorted(parts[uid], key=pod_rank) if part["kind"] == "Pod"],
+        )
+
+
+def _singular(name: str) -> str:
+    return name.partition(".")[0].removesuffix("s")
+
+
+def _sort_key(item: Object) -> tuple[str, str, str]:
+    return item["metadata"].get("namespace", ""), _created(item), item["metadata"]["name"]
+
+
+def _created(item: Object) -> str:
+    return item["metadata"].get("creationTimestamp") or ""
+
+
+def _owner(item: Object) -> str:
+    references = item["metadata"].get("ownerReferences") or [{}]
+    controller = next((entry for entry in references if entry.get("controller")), references[0])
+    return controller.get("uid", "")
+
+
+def _top(uid: str, owners: Mapping[str, str], tops: Mapping[str, Object]) -> str:
+    while uid and uid not in tops:
+        uid = owners.get(uid, "")
+    return uid
+
+
+def pod_rank(item: Object) -> tuple[bool, int, str]:
+    """Sorts pods as their ranks are numbered: what starts and heads first, then by number."""
+    labels, name = item["metadata"].get("labels") or {}, item["metadata"]["name"]
+    role = labels.get("training.kubeflow.org/replica-type") or labels.get("ray.io/node-type") or ""
+    number = labels.get("training.kubeflow.org/replica-index") or labels.get("batch.kubernetes.io/job-completion-index")
+    # Where no label numbers it, its name does; KubeRay's and JobSet's end in five random characters.
+    digits = re.search(r"-(\d+)(?:-[a-z0-9]{5})?$", f"-{number}" if number else name)
+    return role.lower() not in _FIRST, int(digits[1]) if digits else 0, name
+
+
+def waits(workload: Object) -> bool:
+    """Whether a Workload has no quota and is not over."""
+    return not _finished(workload) and condition(workload.get("status"), "QuotaReserved").get("status") != "True"
+
+
+def _finished(workload: Object) -> bool:
+    return condition(workload.get("status"), "Finished").get("status") == "True"
+
+
+def _rank(workload: Object) -> tuple[int, str, str]:
+    """The order of a queue: priority, then time; what lost its quota by a time-out or a check goes behind."""
+    evicted = condition(workload.get("status"), "Evicted")
+    behind = evicted.get("status") == "True" and evicted.get("reason") in ("PodsReadyTimeout", "AdmissionCheck")
+    since = evicted["lastTransitionTime"] if behind else _created(workload)
+    return -workload["spec"].get("priority", 0), since, workload["metadata"]["uid"]
+
+
+def _of_workload(workload: Object) -> Iterator[tuple[Mapping[str, Any], int]]:
+    for part in workload["spec"].get("podSets", ()):
+        yield _of_pod(part["template"]["spec"]), part["count"]
+
+
+def _of_pod(spec: Object) -> dict[str, int]:
+    """What a pod asks for; what its first containers ask for counts where it is more."""
+    containers = _sum((_requests(container), 1) for container in spec.get("containers", ()))
+    for container in spec.get("initContainers", ()):
+        containers |= {name: max(count, containers.get(name, 0)) for name, count in _requests(container).items()}
+    return containers
+
+
+def _requests(container: Object) -> dict[str, int]:
+    """Requests in the units of quotas: thousandths of a processor, MiB of memory, devices."""
+    resources = container.get("resources") or {}
+    amounts = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return {name: amount_of(name, amount) for name, amount in amounts.items()}
+
+
+def _sum(parts: Iterable[tuple[Mapping[str, int], int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for amounts, count in parts:
+        for name, amount in amounts.items():
+            total[name] = total.get(name, 0) + amount * count
+    return total

@@ -1,0 +1,45 @@
+"""List the jobs of a cluster, of all kinds and teams: what each is doing, its queue, its GPUs, and why it waits.
+
+It needs no more than a team's role: namespaces that you may not read are left out, and named.
+"""
+
+import argparse
+from datetime import UTC, datetime
+
+from ..arguments import load
+from ..kubernetes.kubectl import NO_SCHEDULER
+from ..output.console import write_json, write_line
+from .reach import add_job, kubectl_for, read
+from .slurm_jobs import is_slurm, list_jobs
+from .table import job_rows, write_jobs
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright jobs`."""
+    add_job(parser, job=False)
+    parser.add_argument("--all", action="store_true", help="also those that have ended")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the jobs."""
+    environment = load(args).environment
+    if is_slurm(environment):
+        return list_jobs(args, environment)
+    kubectl = kubectl_for(args, environment)
+    cluster = read(kubectl, environment, args.team)
+    ended = ("succeeded", "failed")
+    rows = [row for row in job_rows(cluster) if args.all or row["state"] not in ended]
+    if args.json:
+        write_json({"environment": environment.name, "jobs": rows, "not_readable": list(cluster.hidden)})
+        return 0
+    if rows:
+        write_jobs(rows, f"Jobs of {environment.name}", datetime.now(UTC))
+    else:
+        write_line(
+            f"No jobs wait or run on {environment.name}." + ("" if args.all else " --all lists those that ended.")
+        )
+    if cluster.hidden:
+        write_line(f"Not readable by you: {', '.join(cluster.hidden)}")
+    if not kubectl.is_real:
+        write_line(f"They stay as they are: {NO_SCHEDULER}.")
+    return 0

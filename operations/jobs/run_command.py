@@ -1,0 +1,109 @@
+"""Run a command as a job on nodes of a group, without a line in the file. It prints the manifest that it makes.
+
+    podwright run prod --team research --group h200 --nodes 2 -- torchrun train.py --lr 1e-4
+
+Group and team decide the same as for a job of the file, and the same rules judge it. To run it again and again, write
+it down under `jobs`: the manifest says everything that it was made of.
+"""
+
+import argparse
+import re
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from ...config.errors import CommandError
+from ...config.settings.environment import Environment
+from ..arguments import add_name, load
+from ..kubernetes.job_manifests import job_manifests, yaml_text
+from ..output.console import write_line, write_note
+from .changed import with_job
+from .reach import add_way
+from .slurm_jobs import is_slurm, submit_batch
+from .submission import add_options, submit
+
+_LAUNCHER: Final = "torchrun"
+_NAME_CHARACTERS: Final = 24
+KINDS: Final = ("pytorch", "hyperpod_pytorch", "train", "mpi", "job", "sbatch")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright run`."""
+    add_name(parser)
+    parser.add_argument("words", metavar="COMMAND", nargs="+", help="what runs, and its arguments, after --")
+    parser.add_argument("--team", metavar="TEAM", help="a key of governance.teams: whose quota it uses")
+    parser.add_argument("--group", metavar="GROUP", required=True, help="the instance group that it runs on")
+    parser.add_argument(
+        "--nodes", metavar="N", type=int, default=1, help="pods, each on a node of its own (default: 1)"
+    )
+    parser.add_argument(
+        "--image",
+        metavar="IMAGE",
+        help="container image (default: that of the environment's jobs, where they have one)",
+    )
+    parser.add_argument(
+        "--kind", choices=KINDS, help="kind of job (default: by torchrun or several nodes a PyTorch job, else job)"
+    )
+    parser.add_argument("--name", metavar="NAME", help="what it is called (default: by the command and the time)")
+    parser.add_argument("--priority", metavar="PRIORITY", help="a key of governance.priorities")
+    parser.add_argument("--user", metavar="NAME", help="on Slurm, as which user (default: you, or the team's only one)")
+    add_options(parser)
+    add_way(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the manifest and apply it."""
+    loaded = load(args)
+    environment = loaded.environment
+    kind = args.kind or _kind(args, environment)
+    name = args.name or _name(args.words)
+    # hyperpodrun takes the place of torchrun, and the job starts it by itself.
+    drops = kind == "hyperpod_pytorch" and args.words[0] == _LAUNCHER
+    job: dict[str, Any] = {
+        "kind": kind,
+        "team": args.team,
+        "group": args.group,
+        "priority": args.priority,
+        "image": args.image or _image(args, environment),
+        "command": args.words[1:] if drops else args.words,
+        "nodes": args.nodes,
+    }
+    specified = {key: value for key, value in job.items() if value is not None}
+    changed = with_job(loaded, name, specified, args.settings)
+    if kind == "sbatch":
+        return submit_batch(args, changed, name)
+    manifests = job_manifests(changed, [name])[name]
+    # To the terminal's reader in any case; what reads the answer gets JSON alone.
+    (write_note if args.json else write_line)(f"---\n{yaml_text(manifests).rstrip()}\n---")
+    return submit(args, changed, name, manifests, environment)
+
+
+def _kind(args: argparse.Namespace, environment: Environment) -> str:
+    """The kind of job that a command needs, of those whose operators the environment has."""
+    if is_slurm(environment):
+        return "sbatch"
+    if args.nodes == 1 and args.words[0] != _LAUNCHER:
+        return "job"
+    if environment.platform.pytorch_jobs:
+        return "pytorch"
+    if environment.platform.training_operator:
+        return "hyperpod_pytorch"
+    return "train" if environment.platform.kubeflow_trainer else "job"
+
+
+def _image(args: argparse.Namespace, environment: Environment) -> str:
+    """The image of the team's jobs, else of all jobs of the environment. Raises CommandError for none or several."""
+    jobs = environment.jobs.values()
+    own = {job.image for job in jobs if job.team == args.team and job.group == args.group}
+    images = own if len(own) == 1 else {job.image for job in jobs}
+    if len(images) == 1:
+        return images.pop()
+    several = f"the jobs of {environment.name} have {len(images)} images" if images else "no job of the file names one"
+    raise CommandError(f"which image? {several}", "say --image IMAGE", 2)
+
+
+def _name(words: list[str]) -> str:
+    """A name by the program and the time, so that a second run is another job."""
+    program = next((word for word in words if word.endswith((".py", ".sh"))), words[0])
+    stem = re.sub(r"[^a-z0-9]+", "-", PurePosixPath(program).stem.lower()).strip("-")[:_NAME_CHARACTERS].strip("-")
+    return f"{stem if stem[:1].isalpha() else 'run'}-{datetime.now(UTC):%m%d-%H%M%S}"
