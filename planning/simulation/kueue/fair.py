@@ -1,0 +1,260 @@
+"""Preemption and order of entries by dominant resource shares: Kueue 0.19.2's fair sharing."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from .policy import ClusterQueue, Policy
+from .preemption import FAIR, IN_QUEUE, RECLAMATION, Places, Target, fill_back, is_beaten, order, restore
+from .tree import Node, share
+from .work import Work
+
+Share = tuple[float, float]
+"""Weighted, and without weights: shares of nodes without weight are compared by the second."""
+Entry = TypeVar("Entry")
+_FINAL, _INITIAL = "LessThanOrEqualToFinalShare", "LessThanInitialShare"
+
+
+def targets(
+    policy: Policy, work: Work, needed: set[int], requests: Mapping[int, int], now: float, places: Places
+) -> list[Target]:
+    """The targets of `work`; none where no preemption is enough. Arguments are those of `classical`."""
+    return _FairPreemption(policy, work, needed, requests, now, places).run()
+
+
+class _FairPreemption:
+    def __init__(
+        self, policy: Policy, work: Work, needed: set[int], requests: Mapping[int, int], now: float, places: Places
+    ) -> None:
+        self.policy, self.needed, self.requests, self.places = policy, needed, requests, places
+        self.queue = policy.queues[work.queue]
+        self.key: Callable[[Work], tuple[object, ...]] = lambda item: order(item, work.queue, now)
+        self.candidates = self._candidates(work)
+        self.targets: list[Target] = []
+
+    def _candidates(self, work: Work) -> dict[str, list[Work]]:
+        """By queue, in the order in which they go."""
+        queues = [self.queue]
+        if self.queue.parent is not None and self.queue.reclaim != "Never":
+            others = _queues(self.queue.root())
+            queues += [each for each in others if each is not self.queue and not each.is_within(self.needed)]
+        result: dict[str, list[Work]] = {}
+        for queue in queues:
+            preempts = self.queue.within if queue is self.queue else self.queue.reclaim
+            listed = [
+                each
+                for each in queue.work.values()
+                if is_beaten(preempts, work, each) and each.holds(self.needed, self.policy.index)
+            ]
+            if listed:
+                result[queue.name] = sorted(listed, key=self.key)
+        return result
+
+    def run(self) -> list[Target]:
+        """The targets, with usage as it was."""
+        for fr, value in self.requests.items():
+            self.queue.add(fr, value)
+        retry: dict[str, list[Work]] = {}
+        done = self._first(retry)
+        if not done and len(self.policy.fair_strategies) > 1:
+            done = self._second(retry)
+        if done:
+            fill_back(self.policy, self.targets, self._fits)
+        for fr, value in self.requests.items():
+            self.queue.remove(fr, value)
+        restore(self.policy, self.targets)
+        return self.targets if done else []
+
+    def _fits(self) -> bool:
+        """Whether the work fits: its own usage, which counts for shares, does not count here."""
+        for fr, value in self.requests.items():
+            self.queue.remove(fr, value)
+        fits = all(value <= max(0, self.queue.available(fr)) for fr, value in self.requests.items()) and self.places()
+        for fr, value in self.requests.items():
+            self.queue.add(fr, value)
+        return fits
+
+    def _take(self, candidate: Work, reason: str) -> bool:
+        """Preempt one; returns whether that is enough."""
+        self.policy.release(candidate)
+        self.targets.append(Target(candidate, reason))
+        return self._fits()
+
+    def _first(self, retry: dict[str, list[Work]]) -> bool:
+        """By the first strategy. Candidates that it refuses come into `retry`."""
+        for queue in self._ordered(self.candidates, set()):
+            listed = self.candidates[queue.name]
+            if queue is self.queue or self.queue.is_within(self.needed):
+                if self._take(listed.pop(0), IN_QUEUE if queue is self.queue else RECLAMATION):
+                    return True
+                continue
+            own, theirs = self._apart(queue)
+            preemptor, before = self._share(own), self._share(theirs)
+            while listed:
+                candidate = listed.pop(0)
+                self.policy.release(candidate)
+                after = self._share(theirs)
+                self.policy.hold(candidate)
+                if self._allows(self.policy.fair_strategies[0], preemptor, before, after):
+                    if self._take(candidate, FAIR):
+                        return True
+                    break
+                retry.setdefault(queue.name, []).append(candidate)
+        return False
+
+    def _second(self, retry: dict[str, list[Work]]) -> bool:
+        """By the second strategy, at most one of each queue."""
+        dropped: set[int] = set()
+        for queue in self._ordered(retry, dropped):
+            own, theirs = self._apart(queue)
+            preemptor, before = self._share(own), self._share(theirs)
+            if self._allows(self.policy.fair_strategies[1], preemptor, before, before):
+                if self._take(retry[queue.name].pop(0), FAIR):
+                    return True
+            dropped.add(id(queue))
+        return False
+
+    def _allows(self, strategy: str, preemptor: Share, before: Share, after: Share) -> bool:
+        if strategy == _FINAL:
+            return compare(preemptor, after) <= 0
+        return compare(preemptor, before) < 0
+
+    def _share(self, node: Node) -> Share:
+        return share(node, self.policy.resources)[1:]
+
+    def _apart(self, queue: ClusterQueue) -> tuple[Node, Node]:
+        """The nodes below the lowest cohort above both queues: on the preemptor's side and on the other."""
+        own = [self.queue, *self.queue.path()]
+        theirs: Node = queue
+        for node in queue.path():
+            if node in own:
+                return own[own.index(node) - 1], theirs
+            theirs = node
+        raise LookupError(queue.name)
+
+    def _ordered(self, candidates: Mapping[str, list[Work]], dropped: set[int]) -> Iterator[ClusterQueue]:
+        """Queues by whom of them goes next, until none has candidates left."""
+        if self.queue.parent is None:
+            while candidates.get(self.queue.name) and id(self.queue) not in dropped:
+                yield self.queue
+            return
+        root, path = self.queue.root(), {id(node) for node in self.queue.path()}
+        while id(root) not in dropped:
+            if queue := self._next(root, candidates, dropped, path):
+                yield queue
+
+    def _next(
+        self, cohort: Node, candidates: Mapping[str, list[Work]], dropped: set[int], path: set[int]
+    ) -> ClusterQueue | None:
+        """The queue with the highest share below a cohort; None after something was dropped."""
+        queue, highest = None, (-1.0, -1.0)
+        for each in cohort.queues:
+            if id(each) in dropped or not isinstance(each, ClusterQueue):
+                continue
+            borrows, *of_queue = share(each, self.policy.resources)
+            current = (of_queue[0], of_queue[1])
+            if not candidates.get(each.name) or (not borrows and each is not self.queue):
+                dropped.add(id(each))
+            elif queue is None or self._goes_first(each, current, queue, highest, candidates):
+                queue, highest = each, current
+        below, most = None, (-1.0, -1.0)
+        for child in cohort.cohorts:
+            if id(child) in dropped:
+                continue
+            borrows, *of_cohort = share(child, self.policy.resources)
+            current = (of_cohort[0], of_cohort[1])
+            if not borrows and id(child) not in path:
+                dropped.add(id(child))
+            elif below is None or compare(current, most) >= 0:
+                below, most = child, current
+        if queue is None and below is None:
+            dropped.add(id(cohort))
+            return None
+        if below is None or (queue is not None and compare(most, highest) < 0):
+            return queue
+        return self._next(below, candidates, dropped, path)
+
+    def _goes_first(
+        self,
+        each: ClusterQueue,
+        current: Share,
+        queue: ClusterQueue,
+        highest: Share,
+        candidates: Mapping[str, list[Work]],
+    ) -> bool:
+        decided = compare(current, highest)
+        if decided:
+            return decided > 0
+        return self.key(candidates[each.name][0]) < self.key(candidates[queue.name][0])
+
+
+def compare(first: Share, second: Share) -> int:
+    """-1, 0 or 1. Nodes without weight that borrow are above all others."""
+    endless = float("inf")
+    left, right = (first[1], second[1]) if first[0] == second[0] == endless else (first[0], second[0])
+    return (left > right) - (left < right)
+
+
+def _queues(node: Node) -> list[ClusterQueue]:
+    own = [each for each in node.queues if isinstance(each, ClusterQueue)]
+    return own + [each for child in node.cohorts for each in _queues(child)]
+
+
+def in_turn(
+    policy: Policy, entries: Sequence[Entry], of: Callable[[Entry], tuple[Work, Mapping[int, int]]]
+) -> Iterator[Entry]:
+    """Entries by the shares that their queues would have with them, which each one changes that is admitted.
+
+    Args:
+        policy: Everything.
+        entries: At most one of each queue.
+        of: The work of an entry, and what it would use.
+    """
+    waiting = {of(entry)[0].queue: entry for entry in entries}
+    while waiting:
+        first = policy.queues[next(iter(waiting))]
+        if first.parent is None:
+            yield waiting.pop(first.name)
+            continue
+        winner = _tournament(policy, first.root(), waiting, of)
+        yield waiting.pop(of(winner)[0].queue)
+
+
+def _tournament(
+    policy: Policy, cohort: Node, waiting: Mapping[str, Entry], of: Callable[[Entry], tuple[Work, Mapping[int, int]]]
+) -> Entry:
+    best = _best(policy, cohort, waiting, of)
+    assert best is not None, "a queue below this cohort has an entry"
+    return best
+
+
+def _best(
+    policy: Policy, cohort: Node, waiting: Mapping[str, Entry], of: Callable[[Entry], tuple[Work, Mapping[int, int]]]
+) -> Entry | None:
+    """The entry that wins below a cohort."""
+    best: tuple[tuple[bool, Share, int, float], Entry] | None = None
+    rivals: list[tuple[Node, Entry]] = []
+    for child in cohort.cohorts:
+        entry = _best(policy, child, waiting, of)
+        if entry is not None:
+            rivals.append((child, entry))
+    rivals += [(each, waiting[each.name]) for each in cohort.queues if each.name in waiting]
+    for node, entry in rivals:
+        work, usage = of(entry)
+        queue = policy.queues[work.queue]
+        for fr, value in usage.items():
+            queue.add(fr, value)
+        _, *current = share(node, policy.resources)
+        borrows = any(node.usage[fr] > node.subtree[fr] for fr in usage)
+        for fr, value in usage.items():
+            queue.remove(fr, value)
+        standing = (borrows, (current[0], current[1]), -work.priority, work.ordered)
+        if best is None or _wins(standing, best[0]):
+            best = standing, entry
+    return best[1] if best else None
+
+
+def _wins(first: tuple[bool, Share, int, float], second: tuple[bool, Share, int, float]) -> bool:
+    if first[0] != second[0]:
+        return second[0]
+    decided = compare(first[1], second[1])
+    return decided < 0 if decided else first[2:] < second[2:]

@@ -1,0 +1,282 @@
+"""Which flavors work gets, and whether as it is, by preempting, or not at all: Kueue 0.19.2's flavor assignment."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cache
+from typing import NamedTuple
+
+from .matching import selects, untolerated
+from .policy import ClusterQueue, Flavor, Group, Policy
+from .tree import Node
+from .work import PODS, Placement, PodSet, Work
+
+
+class Mode(IntEnum):
+    """How well a flavor does; a larger one is better."""
+
+    NO_FIT = 0
+    NO_CANDIDATES = 1
+    """It would take preemption, and nobody can be preempted."""
+    PREEMPT = 2
+    RECLAIM = 3
+    FIT = 4
+
+
+class Rank(NamedTuple):
+    """By what flavors are compared."""
+
+    mode: Mode
+    borrowing: int
+    """The height of the lowest subtree in which the work fits; 0 does not borrow."""
+
+
+@dataclass(slots=True)
+class Assignment:
+    """Flavors for all pod sets."""
+
+    mode: Mode = Mode.FIT
+    borrowing: int = 0
+    flavors: list[dict[str, str]] = field(default_factory=list)
+    """By resource, of each pod set."""
+    modes: list[dict[str, Rank]] = field(default_factory=list)
+    usage: dict[int, int] = field(default_factory=dict)
+    counts: tuple[int, ...] = ()
+    tried: list[dict[str, int]] = field(default_factory=list)
+    placements: tuple[Placement, ...] = ()
+    reason: str = ""
+    """Why it does not fit."""
+
+    def needed(self, index: Mapping[tuple[str, str], int]) -> set[int]:
+        """Flavor-resources that take preemption."""
+        return {
+            index[flavor, resource]
+            for flavors, ranks in zip(self.flavors, self.modes, strict=True)
+            for resource, flavor in flavors.items()
+            if Mode.NO_FIT < ranks[resource].mode < Mode.FIT
+        }
+
+
+Oracle = Callable[[ClusterQueue, Work, int, int], Rank | None]
+"""What preemption for an amount of one flavor-resource alone would come to; None where nobody can be preempted."""
+
+
+@cache
+def hashed(name: str) -> int:
+    """FNV-1a of 64 bits: Kueue looks at resources in the order of these."""
+    value = 0xCBF29CE484222325
+    for byte in name.encode():
+        value = (value ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return value
+
+
+def is_preferred(first: Rank, second: Rank, *, not_to_borrow: bool = False) -> bool:
+    """Whether the first of two is strictly better."""
+    if not first.mode or not second.mode:
+        return bool(first.mode) and not second.mode
+    if Mode.NO_CANDIDATES in (first.mode, second.mode) and first.mode != second.mode:
+        return first.mode > second.mode
+    if not_to_borrow and first.borrowing != second.borrowing:
+        return first.borrowing < second.borrowing
+    return (-first.mode, first.borrowing) < (-second.mode, second.borrowing)
+
+
+def lowest_subtree(queue: Node, fr: int, amount: int) -> tuple[int, bool]:
+    """The height of the lowest subtree in which an amount fits, and whether preempting in it can be reclaiming."""
+    if queue.parent is None or queue.usage[fr] + amount <= queue.subtree[fr]:
+        return 0, queue.parent is not None
+    rest = amount - queue.local_available(fr)
+    node = queue
+    for node in queue.path():
+        if node.usage[fr] + rest <= node.subtree[fr]:
+            return node.height, node.parent is not None
+        rest -= node.local_available(fr)
+    return node.height, False
+
+
+class Assigner:
+    """Assigns flavors of one policy."""
+
+    def __init__(self, policy: Policy, oracle: Oracle) -> None:
+        self._policy = policy
+        self._oracle = oracle
+
+    def assign(self, work: Work, counts: Sequence[int], only: "Sequence[Mapping[str, str]]" = ()) -> Assignment:
+        """Flavors for so many pods of each set; `only` those where the cycle has chosen before."""
+        queue = self._policy.queues[work.queue]
+        result = Assignment(counts=tuple(counts))
+        for members in _together(work.pod_sets):
+            total = self._total(queue, [(work.pod_sets[number], counts[number]) for number in members])
+            search = _Search(self._policy, self._oracle, queue, work, [work.pod_sets[number] for number in members])
+            before = work.tried[members[0]] if work.tried else {}
+            choice, tried, reason = search.groups(total, result.usage, before, only[members[0]] if only else {})
+            for number in members:
+                own = self._total(queue, [(work.pod_sets[number], counts[number])])
+                result.flavors.append({name: choice[name][0] for name in own if name in choice})
+                result.modes.append({name: choice[name][1] for name in own if name in choice})
+                result.tried.append(tried)
+            if reason:
+                result.mode, result.reason = Mode.NO_FIT, reason
+                result.tried += [{}] * (len(work.pod_sets) - len(result.tried))
+                return result
+            for name, (flavor, rank) in choice.items():
+                fr = self._policy.index[flavor, name]
+                result.usage[fr] = result.usage.get(fr, 0) + total[name]
+                result.mode = min(result.mode, rank.mode)
+                result.borrowing = max(result.borrowing, rank.borrowing)
+        return result
+
+    def _total(self, queue: ClusterQueue, parts: Iterable[tuple[PodSet, int]]) -> dict[str, int]:
+        """What pod sets request together."""
+        total: dict[str, int] = {}
+        for pods, count in parts:
+            requests = dict(pods.requests)
+            if queue.group_of(PODS):
+                requests[PODS] = 1
+            for name, value in requests.items():
+                total[name] = total.get(name, 0) + value * count
+        return total
+
+
+def _together(pod_sets: Sequence[PodSet]) -> list[list[int]]:
+    """Numbers of the pod sets that get their flavors as one."""
+    groups: dict[object, list[int]] = {}
+    for number, pods in enumerate(pod_sets):
+        group = pods.topology.group if pods.topology else None
+        groups.setdefault(group or number, []).append(number)
+    return list(groups.values())
+
+
+@dataclass
+class _Search:
+    """For flavors of pod sets that get them as one."""
+
+    policy: Policy
+    oracle: Oracle
+    queue: ClusterQueue
+    work: Work
+    pods: Sequence[PodSet]
+
+    def groups(
+        self, total: Mapping[str, int], assumed: Mapping[int, int], before: Mapping[str, int], only: Mapping[str, str]
+    ) -> tuple[dict[str, tuple[str, Rank]], dict[str, int], str]:
+        """Flavor and rank by resource, where each search stopped, and why there are none."""
+        choice: dict[str, tuple[str, Rank]] = {}
+        tried: dict[str, int] = {}
+        for name in sorted(total, key=hashed):
+            if name in choice:
+                continue
+            group = self.queue.group_of(name)
+            if group is None:
+                if not total[name]:
+                    continue
+                return choice, tried, f"resource {name} unavailable in ClusterQueue"
+            requests = {each: total[each] for each in group.resources if each in total}
+            flavor, ranks, stopped, reason = self._flavor(group, requests, assumed, before.get(name, -1), only)
+            tried |= dict.fromkeys(requests, stopped)
+            if flavor is None:
+                return {}, tried, reason
+            choice |= {each: (flavor, ranks[each]) for each in requests}
+        return choice, tried, ""
+
+    def _flavor(
+        self,
+        group: Group,
+        requests: Mapping[str, int],
+        assumed: Mapping[int, int],
+        before: int,
+        only: Mapping[str, str],
+    ) -> tuple[str | None, dict[str, Rank], int, str]:
+        """The best flavor of a group, its rank by resource, where the search stopped, and why there is none."""
+        best, ranks, worst_of_best, reasons, stopped = None, dict[str, Rank](), Rank(Mode.NO_FIT, 0), list[str](), -1
+        pinned = {only[name] for name in requests if name in only}
+        for number in range(before + 1, len(group.flavors)):
+            name = group.flavors[number]
+            stopped = number
+            if pinned and name not in pinned:
+                continue
+            flavor = self.policy.flavors.get(name)
+            if flavor is None:
+                reasons.append(f"flavor {name} not found")
+                continue
+            if reason := self._mismatch(flavor, requests):
+                reasons.append(reason)
+                continue
+            current: dict[str, Rank] = {}
+            worst = Rank(Mode.FIT, 0)
+            for resource, value in requests.items():
+                fr = self.policy.index[name, resource]
+                rank, reason = self._rank(fr, assumed.get(fr, 0) + value, name, resource)
+                current[resource] = rank
+                if reason:
+                    reasons.append(reason)
+                if is_preferred(worst, rank, not_to_borrow=self.queue.prefers_not_to_borrow):
+                    worst = rank
+                if not rank.mode:
+                    break
+            if not worst.mode:
+                continue
+            if not self._goes_on(worst):
+                best, ranks = name, current
+                break
+            if is_preferred(worst, worst_of_best, not_to_borrow=self.queue.prefers_not_to_borrow):
+                best, ranks, worst_of_best = name, current, worst
+        if stopped == len(group.flavors) - 1:
+            stopped = -1
+        return best, ranks, stopped, "; ".join(dict.fromkeys(reasons))
+
+    def _goes_on(self, rank: Rank) -> bool:
+        """Whether the next flavor is looked at too."""
+        if rank.mode <= Mode.NO_CANDIDATES:
+            return True
+        if rank.mode < Mode.FIT and self.queue.tries_beyond_preempting:
+            return True
+        return rank.borrowing > 0 and self.queue.tries_beyond_borrowing
+
+    def _mismatch(self, flavor: Flavor, requests: Mapping[str, int]) -> str:
+        """Why pods cannot go to a flavor whatever is free of it."""
+        for pods in self.pods:
+            if reason := self._of_topology(pods, flavor, requests):
+                return reason
+            if taint := untolerated([*pods.tolerations, *flavor.tolerations], flavor.taints):
+                return f"untolerated taint {taint['key']} in flavor {flavor.name}"
+            if not selects(pods, flavor.labels, flavor.labels):
+                return f"flavor {flavor.name} doesn't match node affinity"
+        return ""
+
+    def _of_topology(self, pods: PodSet, flavor: Flavor, requests: Mapping[str, int]) -> str:
+        if not any(requests.get(name) for name in (*pods.requests, PODS)):
+            return ""
+        every = [self.policy.flavors.get(name) for group in self.queue.groups for name in group.flavors]
+        implied = bool(every) and all(each is not None and each.topology for each in every)
+        if pods.topology is None or not pods.topology.places:
+            if flavor.topology and not implied:
+                return f"Flavor {flavor.name} supports only TopologyAwareScheduling"
+            return ""
+        if flavor.topology is None:
+            return f"Flavor {flavor.name} does not support TopologyAwareScheduling"
+        levels = self.policy.topologies.get(flavor.topology, ())
+        named = (pods.topology.required, pods.topology.preferred, pods.topology.slice_level)
+        if any(level not in levels for level in named if level):
+            return f"Flavor {flavor.name} does not contain the requested level"
+        return ""
+
+    def _rank(self, fr: int, value: int, flavor: str, resource: str) -> tuple[Rank, str]:
+        """What an amount of a flavor-resource takes, and why more than it is there."""
+        queue = self.queue
+        if value > queue.potential(fr):
+            return Rank(Mode.NO_FIT, 0), (
+                f"insufficient quota for {resource} in flavor {flavor}: {value} asked for, {queue.potential(fr)} at most"
+            )
+        borrowing, may_reclaim = lowest_subtree(queue, fr, value)
+        free = max(0, queue.available(fr))
+        if value <= free:
+            return Rank(Mode.FIT, borrowing), ""
+        reason = f"insufficient unused quota for {resource} in flavor {flavor}, {value - free} more needed"
+        while_borrowing = queue.borrows_within or (
+            bool(self.policy.fair_strategies) and queue.reclaim != "Never"
+        )
+        if queue.subtree[fr] < value and not may_reclaim and not while_borrowing:
+            return Rank(Mode.NO_FIT, 0), reason
+        rank = self.oracle(queue, self.work, fr, value)
+        return rank or Rank(Mode.NO_CANDIDATES, borrowing), reason

@@ -1,0 +1,257 @@
+"""What decides, read from Kueue's objects as they are deployed: queues, cohorts, flavors, topologies and the configuration."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from ....config.errors import InvalidValue
+from .topology import Domains
+from .tree import Node, Quota, settle
+from .work import Work, amount
+
+_NEVER: Final = "Never"
+
+
+class Group(NamedTuple):
+    """Resources that take the same flavor, and the flavors in their order."""
+
+    resources: tuple[str, ...]
+    flavors: tuple[str, ...]
+
+
+class Flavor(NamedTuple):
+    """A ResourceFlavor."""
+
+    name: str
+    labels: dict[str, str]
+    taints: list[dict[str, Any]]
+    tolerations: list[dict[str, Any]]
+    topology: str | None
+
+
+class ClusterQueue(Node):
+    """A ClusterQueue: its quotas are those of a node of the tree."""
+
+    def __init__(self, name: str, size: int, spec: Mapping[str, Any]) -> None:
+        super().__init__(name, size, _weight(spec))
+        preemption, fungibility = spec.get("preemption") or {}, spec.get("flavorFungibility") or {}
+        borrow_within = preemption.get("borrowWithinCohort") or {}
+        self.groups = [
+            Group(tuple(item.get("coveredResources") or ()), tuple(flavor["name"] for flavor in item["flavors"]))
+            for item in spec.get("resourceGroups") or []
+        ]
+        self.is_strict = spec.get("queueingStrategy") == "StrictFIFO"
+        self.within: str = preemption.get("withinClusterQueue") or _NEVER
+        self.reclaim: str = preemption.get("reclaimWithinCohort") or ""
+        self.borrows_within = borrow_within.get("policy", _NEVER) != _NEVER
+        self.most_priority: int | None = borrow_within.get("maxPriorityThreshold")
+        self.tries_beyond_borrowing = fungibility.get("whenCanBorrow") == "TryNextFlavor"
+        self.tries_beyond_preempting = fungibility.get("whenCanPreempt") != "MayStopSearch"
+        self.prefers_not_to_borrow = fungibility.get("preference") == "PreemptionOverBorrowing"
+        self.selector: Mapping[str, Any] | None = spec.get("namespaceSelector")
+        self.is_active = (spec.get("stopPolicy") or "None") == "None"
+        self.work: dict[str, Work] = {}
+        """Work that holds quota, by uid."""
+        self.generation = 0
+        """Grows whenever quota becomes free."""
+
+    def group_of(self, resource: str) -> Group | None:
+        """The group that covers a resource."""
+        return next((group for group in self.groups if resource in group.resources), None)
+
+
+@dataclass
+class Policy:
+    """Everything that decides, and what is in use."""
+
+    queues: dict[str, ClusterQueue]
+    flavors: dict[str, Flavor]
+    index: dict[tuple[str, str], int]
+    """The flavor-resources."""
+    resources: dict[str, list[int]]
+    """Flavor-resources by resource."""
+    local_queues: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Cluster queues by namespace and name of a local queue."""
+    topologies: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Labels of levels from the top, by name."""
+    namespaces: dict[str, dict[str, str]] | None = None
+    """Labels of namespaces; None takes every namespace for one that a queue accepts."""
+    fair_strategies: tuple[str, ...] = ()
+    """How shares decide about preemption; empty without fair sharing."""
+    excluded: tuple[str, ...] = ()
+    """Prefixes of resources that are not counted."""
+    domains: Domains = field(default_factory=lambda: Domains({}, (), ()))
+    """Where pods are placed."""
+    ready_seconds: float | None = None
+    """How long admitted work may lack pods; None does not look."""
+    one_at_a_time: bool = False
+    """Whether nothing is admitted until the last work is ready."""
+
+    def hold(self, work: Work) -> None:
+        """Put what `work` holds in use."""
+        queue = self.queues[work.queue]
+        queue.work[work.uid] = work
+        for fr, value in work.usage.items():
+            queue.add(fr, value)
+        self.domains.hold(work.placements)
+
+    def release(self, work: Work) -> None:
+        """Take back what it holds."""
+        queue = self.queues[work.queue]
+        del queue.work[work.uid]
+        for fr, value in work.usage.items():
+            queue.remove(fr, value)
+        self.domains.hold(work.placements, -1)
+
+
+def policy(objects: Iterable[Mapping[str, Any]], configuration: Mapping[str, Any] | None = None) -> Policy:
+    """The policy of Kueue's objects."""
+    objects, configuration = list(objects), configuration or {}
+    by_kind: dict[str, list[Mapping[str, Any]]] = {}
+    for item in objects:
+        by_kind.setdefault(item["kind"], []).append(item)
+    limited = [*by_kind.get("ClusterQueue", []), *by_kind.get("Cohort", [])]
+    pairs = dict.fromkeys(pair for item in limited for pair, _ in _quotas(item))
+    index = {pair: number for number, pair in enumerate(pairs)}
+    resources: dict[str, list[int]] = {}
+    for (_, resource), fr in index.items():
+        resources.setdefault(resource, []).append(fr)
+    queues = {_name(item): _cluster_queue(item, index) for item in by_kind.get("ClusterQueue", [])}
+    _grow(queues, by_kind, index)
+    flavors = {_name(item): _flavor(item) for item in by_kind.get("ResourceFlavor", [])}
+    for queue in queues.values():
+        known = all(name in flavors for group in queue.groups for name in group.flavors)
+        queue.is_active = queue.is_active and known
+    topologies = {
+        _name(item): tuple(level["nodeLabel"] for level in item["spec"]["levels"]) for item in by_kind.get("Topology", [])
+    }
+    fair = configuration.get("fairSharing") or {}
+    wait = configuration.get("waitForPodsReady") or {}
+    standard = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
+    return Policy(
+        queues,
+        flavors,
+        index,
+        resources,
+        {
+            (item["metadata"].get("namespace", ""), _name(item)): item["spec"]["clusterQueue"]
+            for item in by_kind.get("LocalQueue", [])
+            if (item["spec"].get("stopPolicy") or "None") == "None"
+        },
+        topologies,
+        domains=Domains(
+            topologies, [(each.name, each.labels, each.topology) for each in flavors.values()], by_kind.get("Node", [])
+        ),
+        fair_strategies=tuple(fair.get("preemptionStrategies") or standard) if fair else (),
+        excluded=tuple((configuration.get("resources") or {}).get("excludeResourcePrefixes") or ()),
+        ready_seconds=seconds(wait["timeout"]) if wait.get("timeout") else None,
+        one_at_a_time=bool(wait.get("blockAdmission")),
+    )
+
+
+def check(policy: Policy) -> None:
+    """Raise InvalidValue for what Kueue's webhooks refuse of a queue, with its reason."""
+    for name, queue in policy.queues.items():
+        covered = [resource for group in queue.groups for resource in group.resources]
+        if len(covered) != len(set(covered)):
+            raise InvalidValue(f"ClusterQueue {name} covers a resource in two groups, which Kueue refuses")
+        if queue.borrows_within and queue.reclaim in ("", _NEVER):
+            raise InvalidValue(
+                f"ClusterQueue {name} has borrowWithinCohort without reclaimWithinCohort, which Kueue refuses"
+            )
+        if queue.parent is None and any(limit is not None for limit in queue.borrowing):
+            raise InvalidValue(f"ClusterQueue {name} has a borrowingLimit and no cohort, which Kueue refuses")
+
+
+def seconds(text: str) -> float:
+    """A duration as Go writes it, such as `1h30m0s`."""
+    result, number = 0.0, ""
+    for letter in text:
+        if letter.isdigit() or letter == ".":
+            number += letter
+        else:
+            result, number = result + float(number) * {"h": 3600.0, "m": 60.0, "s": 1.0}[letter], ""
+    return result
+
+
+def _name(item: Mapping[str, Any]) -> str:
+    return item["metadata"]["name"]
+
+
+def _weight(spec: Mapping[str, Any]) -> float:
+    weight = (spec.get("fairSharing") or {}).get("weight")
+    # A quantity, such as 500m.
+    return 1.0 if weight is None else amount("cpu", str(weight)) / 1000
+
+
+def _quotas(item: Mapping[str, Any]) -> list[tuple[tuple[str, str], Quota]]:
+    """The quotas that an object has, by flavor and resource."""
+    return [
+        ((flavor["name"], resource["name"]), _quota(resource))
+        for group in item["spec"].get("resourceGroups") or []
+        for flavor in group["flavors"]
+        for resource in flavor.get("resources") or []
+    ]
+
+
+def _quota(resource: Mapping[str, Any]) -> Quota:
+    limits = [resource.get(key) for key in ("borrowingLimit", "lendingLimit")]
+    borrowing, lending = (None if limit is None else amount(resource["name"], limit) for limit in limits)
+    return Quota(amount(resource["name"], resource["nominalQuota"]), borrowing, lending)
+
+
+def _cluster_queue(item: Mapping[str, Any], index: Mapping[tuple[str, str], int]) -> ClusterQueue:
+    """A queue without its place in the tree."""
+    name, spec = _name(item), item["spec"]
+    queue = ClusterQueue(name, len(index), spec)
+    for pair, quota in _quotas(item):
+        queue.limit(index[pair], quota)
+    return queue
+
+
+def _grow(
+    queues: Mapping[str, ClusterQueue], by_kind: Mapping[str, list[Mapping[str, Any]]], index: Mapping[Any, int]
+) -> None:
+    """Connect queues and cohorts. A cohort that is only named has no quota; queues of a circle are inactive."""
+    cohorts: dict[str, Node] = {}
+    for item in by_kind.get("Cohort", []):
+        node = cohorts[_name(item)] = Node(_name(item), len(index), _weight(item["spec"]))
+        for pair, quota in _quotas(item):
+            node.limit(index[pair], quota)
+
+    def cohort(name: str) -> Node:
+        return cohorts.setdefault(name, Node(name, len(index)))
+
+    for item in by_kind.get("Cohort", []):
+        if above := item["spec"].get("parentName") or item["spec"].get("parent"):
+            node = cohorts[_name(item)]
+            node.parent = cohort(above)
+            node.parent.cohorts.append(node)
+    for item in by_kind.get("ClusterQueue", []):
+        if above := item["spec"].get("cohortName") or item["spec"].get("cohort"):
+            queue = queues[_name(item)]
+            queue.parent = cohort(above)
+            queue.parent.queues.append(queue)
+    roots = [node for node in cohorts.values() if node.parent is None]
+    reached = [node for root in roots for node in _below(root)]
+    for root in roots:
+        settle(root)
+    for queue in queues.values():
+        if queue.parent is not None and queue.parent not in reached:
+            queue.is_active = False
+            queue.parent = None
+
+
+def _below(node: Node) -> list[Node]:
+    return [node, *(each for child in node.cohorts for each in _below(child))]
+
+
+def _flavor(item: Mapping[str, Any]) -> Flavor:
+    spec = item.get("spec") or {}
+    return Flavor(
+        _name(item),
+        dict(spec.get("nodeLabels") or {}),
+        list(spec.get("nodeTaints") or []),
+        list(spec.get("tolerations") or []),
+        spec.get("topologyName"),
+    )

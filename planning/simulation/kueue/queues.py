@@ -1,0 +1,95 @@
+"""Work that waits for a cluster queue: its heap, and what is parked because nothing would come of looking at it again."""
+
+import heapq
+from dataclasses import dataclass, field
+
+from .cycle import Entry, Status
+from .work import Work
+
+_AT_ONCE = (Status.SKIPPED, Status.PREEMPTING)
+_OF_SHAPE = (Status.NO_FIT, Status.NO_CANDIDATES)
+
+
+def key(work: Work) -> tuple[int, float, str]:
+    """The order in which work waits."""
+    return (-work.priority, work.ordered, work.uid)
+
+
+@dataclass
+class WaitingQueue:
+    """Of one cluster queue."""
+
+    is_strict: bool
+    parked: dict[str, Work] = field(default_factory=dict)
+    """By uid, until something becomes free in the tree of its cohort."""
+    _heap: list[tuple[tuple[int, float, str], Work]] = field(default_factory=list)
+    _pops: int = 0
+    _unparked_in: int = -1
+    _sticky: Work | None = None
+    """Whose victims are ending: it stands before everybody else."""
+    _shapes: set[tuple[object, ...]] = field(default_factory=set)
+    """Work like this is parked as it comes."""
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def push(self, work: Work) -> None:
+        """Let work wait."""
+        if not self.is_strict and work.shape in self._shapes:
+            self.parked[work.uid] = work
+        else:
+            heapq.heappush(self._heap, (key(work), work))
+
+    def pop(self) -> Work | None:
+        """The head, which is no longer in the heap."""
+        if not self._heap:
+            return None
+        self._pops += 1
+        if self._sticky is not None:
+            place = next((number for number, (_, work) in enumerate(self._heap) if work is self._sticky), None)
+            if place is not None:
+                _, work = self._heap[place]
+                self._heap[place] = self._heap[-1]
+                self._heap.pop()
+                heapq.heapify(self._heap)
+                return work
+        return heapq.heappop(self._heap)[1]
+
+    def requeue(self, entry: Entry) -> None:
+        """Put back a head that was not admitted."""
+        work = entry.work
+        if entry.status is Status.PREEMPTING and not self.is_strict:
+            self._sticky = work
+        if self.is_strict:
+            at_once = entry.status is not Status.MISMATCH
+        else:
+            remain = any(stopped != -1 for each in work.tried for stopped in each.values())
+            at_once = entry.status in _AT_ONCE or remain or self._unparked_in >= self._pops
+        if at_once:
+            heapq.heappush(self._heap, (key(work), work))
+            return
+        self.parked[work.uid] = work
+        if not self.is_strict and entry.status in _OF_SHAPE:
+            self._park_shape(work.shape)
+
+    def admitted(self, work: Work) -> None:
+        """The head holds quota and waits no more."""
+        if self._sticky is work:
+            self._sticky = None
+
+    def unpark(self) -> bool:
+        """Look at all that is parked again; returns whether there was any."""
+        self._unparked_in = self._pops
+        self._shapes.clear()
+        parked, self.parked = self.parked, {}
+        for work in parked.values():
+            heapq.heappush(self._heap, (key(work), work))
+        return bool(parked)
+
+    def _park_shape(self, shape: tuple[object, ...]) -> None:
+        self._shapes.add(shape)
+        alike = [work for _, work in self._heap if work.shape == shape]
+        if alike:
+            self._heap = [item for item in self._heap if item[1].shape != shape]
+            heapq.heapify(self._heap)
+            self.parked |= {work.uid: work for work in alike}

@@ -1,0 +1,408 @@
+"""Where pods go among nodes: Kueue 0.19.2's topology-aware scheduling.
+
+A request names a level of which its pods have to lie in one domain (required), should (preferred), or none. Domains are
+chosen at that level first, and then down to the nodes. Slices of several layers, balanced placement and preferred affinity,
+which are off by default or alpha in 0.19.2, are not simulated.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from .matching import selects, untolerated
+from .work import PODS, Placement, PodSet, TopologyRequest, amount
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+Amounts = dict[str, int]
+
+
+class Part(NamedTuple):
+    """Pods that are to be placed."""
+
+    pods: PodSet
+    count: int
+    flavor: str
+
+
+@dataclass(slots=True, eq=False)
+class Domain:
+    """A domain, and how much of the current request it holds."""
+
+    values: tuple[str, ...]
+    """Of each level, from the top."""
+    children: "list[Domain]" = field(default_factory=list)
+    free: Amounts = field(default_factory=dict)
+    """Of a lowest domain: what nodes have, without what no topology-aware work takes."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: list[dict[str, Any]] = field(default_factory=list)
+    pods: int = 0
+    pods_beside: int = 0
+    """Where the leader is placed too."""
+    slices: int = 0
+    slices_beside: int = 0
+    leads: int = 0
+    """1 where the leader finds a place, or has it."""
+
+
+class Refused(Exception):
+    """The pods find no place."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One pod set, or a leader and workers."""
+
+    workers: Part
+    leader: Part | None
+    level: int
+    is_required: bool
+    is_free: bool
+    """Without any level, or with none but that of slices: the least free domains are taken first."""
+    goes_up: bool
+    slice_level: int
+    slice_size: int
+
+
+class Domains:
+    """The domains of all flavors with a topology, and what is in use of them."""
+
+    def __init__(
+        self,
+        topologies: Mapping[str, tuple[str, ...]],
+        flavors: Iterable[tuple[str, Mapping[str, str], str | None]],
+        nodes: Sequence[Mapping[str, Any]],
+        others: Mapping[str, Amounts] | None = None,
+    ) -> None:
+        """Args:
+        topologies: Labels of levels from the top, by name.
+        flavors: Name, node labels and topology of each flavor.
+        nodes: The Nodes.
+        others: What pods take that no topology-aware work owns, by node.
+        """
+        self._levels: dict[str, tuple[str, ...]] = {}
+        self._trees: dict[str, list[list[Domain]]] = {}
+        self._usage: dict[tuple[str, ...], Amounts] = {}
+        for name, labels, topology in flavors:
+            if topology in topologies:
+                self._levels[name] = topologies[topology]
+                self._trees[name] = _tree(topologies[topology], labels, nodes, others or {})
+
+    def _key(self, flavor: str, domain: tuple[str, ...]) -> tuple[str, ...]:
+        """A node is the same one in every flavor."""
+        return (domain[-1],) if self._levels[flavor][-1] == HOSTNAME else (flavor, *domain)
+
+    def hold(self, placements: Iterable[Placement], sign: int = 1) -> None:
+        """Put what pods take in use, or take it back."""
+        for placement in placements:
+            if placement.flavor not in self._levels:
+                continue
+            usage = self._usage.setdefault(self._key(placement.flavor, placement.domain), {})
+            for name, value in _with_pod(dict(placement.requests)).items():
+                usage[name] = usage.get(name, 0) + sign * value * placement.pods
+
+    def holds(self, placements: Iterable[Placement]) -> bool:
+        """Whether placements that were chosen before are still free."""
+        needs: dict[tuple[str, ...], Amounts] = {}
+        leaves: dict[tuple[str, ...], Domain] = {}
+        for placement in placements:
+            key = self._key(placement.flavor, placement.domain)
+            need = needs.setdefault(key, {})
+            leaves[key] = next(each for each in self._trees[placement.flavor][-1] if each.values == placement.domain)
+            for name, value in _with_pod(dict(placement.requests)).items():
+                need[name] = need.get(name, 0) + value * placement.pods
+        free = {key: _minus(leaf.free, self._usage.get(key, {})) for key, leaf in leaves.items()}
+        return all(value <= free[key].get(name, 0) for key, need in needs.items() for name, value in need.items())
+
+    def place(self, parts: Sequence[Part], *, empty: bool = False) -> tuple[Placement, ...]:
+        """Places for pods.
+
+        Args:
+            parts: The pod sets; those of one group lie together.
+            empty: Whether to take nodes for empty but for what no topology-aware work owns.
+
+        Raises:
+            Refused: some find none.
+        """
+        result: list[Placement] = []
+        assumed: dict[tuple[str, ...], Amounts] = {}
+        for flavor in sorted({part.flavor for part in parts}):
+            for group in _groups([part for part in parts if part.flavor == flavor]):
+                for placement in self._place(flavor, group, {} if empty else self._usage, assumed):
+                    result.append(placement)
+                    taken = assumed.setdefault(self._key(flavor, placement.domain), {})
+                    for name, value in _with_pod(dict(placement.requests)).items():
+                        taken[name] = taken.get(name, 0) + value * placement.pods
+        return tuple(result)
+
+    def _place(
+        self,
+        flavor: str,
+        group: Sequence[Part],
+        usage: Mapping[tuple[str, ...], Amounts],
+        assumed: Mapping[tuple[str, ...], Amounts],
+    ) -> Iterator[Placement]:
+        levels, tree = self._levels[flavor], self._trees[flavor]
+        request = _request(group, levels)
+        if not tree or not tree[0]:
+            raise Refused(f"no topology domains at level: {levels[request.level]}")
+        for leaf in tree[-1]:
+            key = self._key(flavor, leaf.values)
+            free = _minus(_minus(leaf.free, usage.get(key, {})), assumed.get(key, {}))
+            _count_leaf(leaf, free, request, checks=levels[-1] == HOSTNAME)
+        if request.slice_level == len(levels) - 1:
+            for leaf in tree[-1]:
+                _count_slices(leaf, request)
+        for number in range(len(levels) - 2, -1, -1):
+            for domain in tree[number]:
+                _count(domain, request, at_slices=number == request.slice_level)
+        yield from _placements(_Choice(request).choose(tree), request)
+
+
+def _groups(parts: Sequence[Part]) -> list[list[Part]]:
+    groups: dict[object, list[Part]] = {}
+    for number, part in enumerate(parts):
+        group = part.pods.topology.group if part.pods.topology else None
+        groups.setdefault(group or number, []).append(part)
+    return list(groups.values())
+
+
+def _request(group: Sequence[Part], levels: Sequence[str]) -> _Request:
+    """What a group asks for. Raises Refused where its topology does not have that."""
+    workers, leader = group[0], None
+    if len(group) > 1:
+        leader, workers = sorted(group[:2], key=lambda part: part.count)
+        if leader.count == workers.count:
+            workers, leader = group[0], group[1]
+    asked = workers.pods.topology or TopologyRequest()
+    for level in (asked.required, asked.preferred, asked.slice_level):
+        if level and level not in levels:
+            raise Refused(f"no requested topology level: {level}")
+    named = asked.required or asked.preferred
+    sliced = asked.slice_level is not None
+    level = levels.index(named) if named else (0 if sliced else len(levels) - 1)
+    slice_level = levels.index(asked.slice_level) if asked.slice_level else len(levels) - 1
+    size = asked.slice_size if sliced else 1
+    if size <= 0 or level > slice_level or workers.count % size:
+        raise Refused("slices do not divide the pods, or are of a level above that of the pods")
+    return _Request(
+        workers, leader, level, bool(asked.required), not named, bool(asked.preferred) or (sliced and not named),
+        slice_level, size,
+    )  # fmt: skip
+
+
+def _tree(
+    levels: Sequence[str],
+    labels: Mapping[str, str],
+    nodes: Sequence[Mapping[str, Any]],
+    others: Mapping[str, Amounts],
+) -> list[list[Domain]]:
+    """Domains by level from the top, of the nodes that are ready and of a flavor."""
+    tree: list[dict[tuple[str, ...], Domain]] = [{} for _ in levels]
+    for node in nodes:
+        own = node["metadata"].get("labels") or {}
+        if not _is_ready(node) or any(own.get(key) != value for key, value in labels.items()):
+            continue
+        if any(level not in own for level in levels):
+            continue
+        values = tuple(own[level] for level in levels)
+        for number in range(len(levels)):
+            part = values[: number + 1]
+            if part not in tree[number]:
+                tree[number][part] = Domain(part)
+                if number:
+                    tree[number - 1][part[:-1]].children.append(tree[number][part])
+        leaf = tree[-1][values]
+        for name, text in (node.get("status", {}).get("allocatable") or {}).items():
+            leaf.free[name] = leaf.free.get(name, 0) + amount(name, text)
+        leaf.free = _minus(leaf.free, others.get(node["metadata"]["name"], {}))
+        leaf.labels, leaf.taints = own, list((node.get("spec") or {}).get("taints") or [])
+    return [list(domains.values()) for domains in tree]
+
+
+def _is_ready(node: Mapping[str, Any]) -> bool:
+    if (node.get("spec") or {}).get("unschedulable"):
+        return False
+    conditions = node.get("status", {}).get("conditions") or []
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def _with_pod(requests: Mapping[str, int]) -> Amounts:
+    return {**requests, PODS: requests.get(PODS, 0) or 1}
+
+
+def _minus(amounts: Amounts, taken: Mapping[str, int]) -> Amounts:
+    if not taken:
+        return amounts
+    return {name: value - taken.get(name, 0) for name, value in amounts.items()}
+
+
+def _times(free: Mapping[str, int], requests: Mapping[str, int]) -> int:
+    """How many pods fit."""
+    counts = [free.get(name, 0) // value for name, value in requests.items() if value > 0]
+    return max(0, min(counts)) if counts else 0
+
+
+def _count_leaf(leaf: Domain, free: Amounts, request: _Request, *, checks: bool) -> None:
+    leaf.pods = leaf.pods_beside = leaf.slices = leaf.slices_beside = leaf.leads = 0
+    pods = request.workers.pods
+    if checks and (untolerated(pods.tolerations, leaf.taints) or not selects(pods, leaf.labels)):
+        return
+    each = _with_pod(pods.requests)
+    leaf.pods = leaf.pods_beside = _times(free, each)
+    if request.leader is not None:
+        first = _with_pod(request.leader.pods.requests)
+        if _times(free, first) > 0:
+            leaf.leads = 1
+            leaf.pods_beside = _times(_minus(free, first), each)
+
+
+def _count_slices(domain: Domain, request: _Request) -> None:
+    domain.slices = domain.pods // request.slice_size
+    domain.slices_beside = domain.pods_beside // request.slice_size
+
+
+def _count(domain: Domain, request: _Request, *, at_slices: bool) -> None:
+    """Sum up what is below."""
+    children = domain.children
+    domain.pods, domain.slices = sum(each.pods for each in children), sum(each.slices for each in children)
+    able = [each for each in children if each.leads or request.leader is None]
+    domain.leads = max((each.leads for each in children), default=0)
+    domain.pods_beside = domain.pods - min((each.pods - each.pods_beside for each in able), default=0)
+    domain.slices_beside = domain.slices - min((each.slices - each.slices_beside for each in able), default=0)
+    if at_slices:
+        _count_slices(domain, request)
+
+
+class _Choice:
+    """Of domains for one request."""
+
+    def __init__(self, request: _Request) -> None:
+        self.request = request
+        self.best_fit = not request.is_free
+
+    def choose(self, tree: Sequence[list[Domain]]) -> list[Domain]:
+        """The lowest domains with pods."""
+        request = self.request
+        need = request.workers.count // request.slice_size
+        leads = 0 if request.leader is None else 1
+        level, chosen = self._top(tree, request.level, need, leads)
+        chosen = self._shrink(chosen, need, leads, request.slice_size, in_slices=True)
+        for _ in range(level, min(request.slice_level, len(tree) - 1)):
+            below = sorted((each for domain in chosen for each in domain.children), key=self._order)
+            chosen = self._shrink(below, need, leads, request.slice_size, in_slices=True)
+            level += 1
+        for _ in range(level, len(tree) - 1):
+            chosen = [
+                each
+                for domain in chosen
+                for each in self._shrink(
+                    sorted(domain.children, key=self._order), domain.pods, domain.leads, 1, in_slices=False
+                )
+            ]
+        return chosen
+
+    def _order(self, domain: Domain) -> tuple[object, ...]:
+        return (-domain.slices if self.best_fit else domain.slices, domain.pods, domain.values)
+
+    def _order_with_leader(self, domain: Domain) -> tuple[object, ...]:
+        slices = domain.slices_beside
+        return (-domain.leads, -slices if self.best_fit else slices, domain.pods_beside, domain.values)
+
+    def _top(self, tree: Sequence[list[Domain]], level: int, need: int, leads: int) -> tuple[int, list[Domain]]:
+        """The level at which domains are chosen first, and those. Raises Refused."""
+        request = self.request
+        listed = sorted(tree[level], key=self._order_with_leader)
+        holding = [each for each in listed if each.leads >= leads and _capacity(each, leads, in_slices=True) >= need]
+        if self.best_fit and holding and holding[0] is listed[0]:
+            return level, [_best(listed, need, leads, in_slices=True)]
+        if not self.best_fit and holding:
+            return level, [holding[0]]
+        if request.is_required:
+            most = max((_capacity(each, leads, in_slices=True) for each in listed), default=0)
+            raise Refused(f"topology allows to fit only {most * request.slice_size} out of {request.workers.count} pods")
+        if request.goes_up and level > 0:
+            return self._top(tree, level - 1, need, leads)
+        return level, self._several(listed, need, leads)
+
+    def _several(self, listed: list[Domain], need: int, leads: int) -> list[Domain]:
+        """Domains that hold it together."""
+        chosen: list[Domain] = []
+        listed, rest = _leader_first(listed, need, leads, in_slices=True), need
+        while leads and listed:
+            domain = listed[0]
+            if self.best_fit and domain.slices_beside >= rest:
+                domain = _best(listed, rest, leads, in_slices=True)
+            listed.remove(domain)
+            chosen.append(domain)
+            rest, leads = rest - domain.slices_beside, leads - domain.leads
+        listed.sort(key=self._order)
+        while rest > 0 and listed and not leads:
+            domain = listed[0]
+            if self.best_fit and domain.slices >= rest:
+                domain = _best(listed, rest, 0, in_slices=True)
+            listed.remove(domain)
+            chosen.append(domain)
+            rest -= domain.slices
+        if rest > 0 or leads:
+            raise Refused(
+                f"topology allows to fit only {(need - rest) * self.request.slice_size} out of "
+                f"{self.request.workers.count} pods"
+            )
+        return chosen
+
+    def _shrink(
+        self, listed: Sequence[Domain], need: int, leads: int, size: int, *, in_slices: bool
+    ) -> list[Domain]:
+        """As many of these domains as it takes, each with its part."""
+        left, rest = _leader_first(list(listed), need, leads, in_slices=in_slices), need
+        chosen: list[Domain] = []
+        while left and (rest > 0 or leads):
+            domain = left[0]
+            if self.best_fit and domain.leads >= leads and _capacity(domain, leads, in_slices=in_slices) >= rest:
+                domain = _best(left, rest, leads, in_slices=in_slices)
+            left.remove(domain)
+            capacity = _capacity(domain, leads, in_slices=in_slices)
+            taken = min(capacity, rest)
+            domain.leads = min(leads, domain.leads)
+            domain.pods = domain.pods_beside = taken * size
+            rest, leads = rest - taken, leads - domain.leads
+            chosen.append(domain)
+        if rest > 0 or leads:
+            raise Refused(f"{rest * size} pods find no place below the domains that hold them")
+        return chosen
+
+
+def _capacity(domain: Domain, leads: int, *, in_slices: bool) -> int:
+    if in_slices:
+        return domain.slices_beside if leads else domain.slices
+    return domain.pods_beside if leads else domain.pods
+
+
+def _best(listed: Sequence[Domain], need: int, leads: int, *, in_slices: bool) -> Domain:
+    """The smallest domain that holds it; the first where none does."""
+    holding = [each for each in listed if each.leads >= leads and _capacity(each, leads, in_slices=in_slices) >= need]
+    return min(holding, key=lambda each: _capacity(each, leads, in_slices=in_slices), default=listed[0])
+
+
+def _leader_first(listed: list[Domain], need: int, leads: int, *, in_slices: bool) -> list[Domain]:
+    """The first domain goes to the front whose place for the leader costs no more than is to spare."""
+    if not leads:
+        return listed
+    spare = sum(_capacity(each, 0, in_slices=in_slices) for each in listed) - need
+    for domain in listed:
+        cost = _capacity(domain, 0, in_slices=in_slices) - _capacity(domain, 1, in_slices=in_slices)
+        if domain.leads and cost <= spare:
+            listed.remove(domain)
+            return [domain, *listed]
+    return listed
+
+
+def _placements(chosen: Sequence[Domain], request: _Request) -> Iterator[Placement]:
+    for domain in sorted(chosen, key=lambda each: each.values):
+        parts = [(request.workers, domain.pods)]
+        if request.leader is not None and domain.leads:
+            parts.append((request.leader, 1))
+        for part, count in parts:
+            if count:
+                requests = tuple(sorted(part.pods.requests.items()))
+                yield Placement(part.flavor, domain.values, count, requests, part.pods.name)

@@ -1,0 +1,137 @@
+"""The tree of cohorts and cluster queues, what of their quotas is in use, and what is left for each.
+
+The arithmetic is that of Kueue 0.19.2's resource nodes (`pkg/cache/scheduler/resource_node.go`, read 2026-11-23). What a
+node lends to its parent is a function of its own usage alone, so usage can be added and removed in any order.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+Amounts = dict[int, int]
+"""Amounts by flavor-resource, which is an index."""
+
+
+class Quota(NamedTuple):
+    """Of one flavor-resource."""
+
+    nominal: int
+    borrowing_limit: int | None = None
+    lending_limit: int | None = None
+
+
+class Node:
+    """A cohort, or the part of a cluster queue that is the same."""
+
+    def __init__(self, name: str, size: int, weight: float = 1.0) -> None:
+        self.name = name
+        self.weight = weight
+        self.parent: Node | None = None
+        self.cohorts: list[Node] = []
+        self.queues: list[Node] = []
+        self.subtree = [0] * size
+        """Quota of everything below."""
+        self.lending: list[int | None] = [None] * size
+        """How much of `subtree` may be lent; None is all."""
+        self.local = [0] * size
+        """What of it the parent never sees."""
+        self.borrowing: list[int | None] = [None] * size
+        """How much may be borrowed beyond `subtree`; None is without limit."""
+        self.usage = [0] * size
+        self.height = 0
+
+    def path(self) -> Iterator["Node"]:
+        """The nodes above, from the parent to the root."""
+        node = self.parent
+        while node is not None:
+            yield node
+            node = node.parent
+
+    def root(self) -> "Node":
+        """The uppermost node above, or itself."""
+        node = self
+        while node.parent is not None:
+            node = node.parent
+        return node
+
+    def available(self, fr: int) -> int:
+        """What is left, borrowing included; below zero where quota was taken away."""
+        if self.parent is None:
+            return self.subtree[fr] - self.usage[fr]
+        above = self.parent.available(fr)
+        if (limit := self.borrowing[fr]) is not None:
+            lent, stored = self.subtree[fr] - self.local[fr], max(0, self.usage[fr] - self.local[fr])
+            above = min(above, lent - stored + limit)
+        return self.local_available(fr) + above
+
+    def local_available(self, fr: int) -> int:
+        """What is left of the part that is not lent."""
+        return max(0, self.local[fr] - self.usage[fr])
+
+    def potential(self, fr: int) -> int:
+        """What there could be if nothing were in use."""
+        if self.parent is None:
+            return self.subtree[fr]
+        most = self.local[fr] + self.parent.potential(fr)
+        limit = self.borrowing[fr]
+        return most if limit is None else min(most, self.subtree[fr] + limit)
+
+    def add(self, fr: int, amount: int) -> None:
+        """Put an amount in use here, and in what is above as far as it is not local."""
+        free = self.local_available(fr)
+        self.usage[fr] += amount
+        if self.parent is not None and amount > free:
+            self.parent.add(fr, amount - free)
+
+    def remove(self, fr: int, amount: int) -> None:
+        """The opposite of `add`."""
+        stored = self.usage[fr] - self.local[fr]
+        self.usage[fr] -= amount
+        if self.parent is not None and stored > 0:
+            self.parent.remove(fr, min(amount, stored))
+
+    def is_within(self, frs: Mapping[int, int] | set[int]) -> bool:
+        """Whether no more than its quota is in use of each of these."""
+        return all(self.usage[fr] <= self.subtree[fr] for fr in frs)
+
+    def limit(self, fr: int, quota: Quota) -> None:
+        """Take a quota of its own."""
+        self.subtree[fr], self.borrowing[fr], self.lending[fr] = quota
+
+
+def settle(root: Node) -> int:
+    """Sum up quotas from the leaves on, once all nodes are in place. Returns the height of the root."""
+    heights = [settle(child) + 1 for child in root.cohorts]
+    root.height = max(heights, default=1 if root.queues else 0)
+    for child in (*root.cohorts, *root.queues):
+        for fr, limit in enumerate(child.lending):
+            if limit is not None:
+                child.local[fr] = max(0, child.subtree[fr] - limit)
+            root.subtree[fr] += child.subtree[fr] - child.local[fr]
+    return root.height
+
+
+def share(node: Node, resources: Mapping[str, list[int]]) -> tuple[bool, float, float]:
+    """The dominant resource share of a node among its siblings.
+
+    Args:
+        node: The node, with the usage that counts.
+        resources: Flavor-resources by resource.
+
+    Returns:
+        Whether it borrows; its share, infinite where its weight is zero; and its share without weights. All are
+        zero for a root.
+    """
+    if node.parent is None:
+        return False, 0.0, 0.0
+    borrows, most = False, 0.0
+    for frs in resources.values():
+        beyond = sum(max(0, node.usage[fr] - node.subtree[fr]) for fr in frs)
+        if not beyond:
+            continue
+        borrows = True
+        lendable = sum(node.parent.potential(fr) for fr in frs)
+        if lendable > 0:
+            most = max(most, beyond * 1000 / lendable)
+    if node.weight:
+        return borrows, most / node.weight, most
+    return borrows, float("inf") if most else 0.0, most

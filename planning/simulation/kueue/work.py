@@ -1,0 +1,177 @@
+"""Work that waits for quota or has it: what of a Workload decides."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from ..traces.quantity import parsed_quantity
+
+PODS: Final = "pods"
+CPU: Final = "cpu"
+
+
+class TopologyRequest(NamedTuple):
+    """How pods ask to lie together."""
+
+    required: str | None = None
+    preferred: str | None = None
+    slice_level: str | None = None
+    slice_size: int = 0
+    group: str | None = None
+    """Pod sets of one group, a leader and workers, are placed as one."""
+    is_unconstrained: bool = False
+
+    @property
+    def places(self) -> bool:
+        """Whether it asks for a place; a group alone does not."""
+        return bool(self.required or self.preferred or self.slice_level or self.is_unconstrained)
+
+
+@dataclass(slots=True)
+class PodSet:
+    """Equal pods of a job."""
+
+    name: str
+    count: int
+    requests: dict[str, int]
+    """Of one pod: CPU in thousandths, everything else in its unit."""
+    least: int | None = None
+    """The fewest pods that the job starts with."""
+    selector: dict[str, str] = field(default_factory=dict)
+    affinity: list[dict[str, Any]] = field(default_factory=list)
+    """The terms of its required node affinity."""
+    tolerations: list[dict[str, Any]] = field(default_factory=list)
+    topology: TopologyRequest | None = None
+
+
+class Placement(NamedTuple):
+    """Pods of a pod set in a domain, by the value of each level from the top."""
+
+    flavor: str
+    domain: tuple[str, ...]
+    pods: int
+    requests: tuple[tuple[str, int], ...]
+    """Of one pod."""
+    pod_set: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """A Workload."""
+
+    uid: str
+    namespace: str
+    name: str
+    queue: str
+    """The cluster queue's name; empty where no queue leads to one."""
+    priority: int
+    created: float
+    pod_sets: tuple[PodSet, ...]
+    counts: tuple[int, ...] = ()
+    """Pods of each set that it was admitted with."""
+    flavors: tuple[dict[str, str], ...] = ()
+    """By resource, of each pod set."""
+    usage: dict[int, int] = field(default_factory=dict)
+    """Quota that it holds by flavor-resource."""
+    placements: tuple[Placement, ...] = ()
+    reserved: float | None = None
+    """Since when it holds quota."""
+    evicted: bool = False
+    """Its pods are told to end, and hold their quota until they have."""
+    ordered: float = 0.0
+    """The time by which it waits: its creation, or a later one after it was sent back."""
+    tried: tuple[dict[str, int], ...] = ()
+    """Where the search for flavors stopped, by resource, of each pod set; -1 begins anew."""
+    tried_in: int = -1
+    """The cycle of that search."""
+    generation: int = 0
+    """That of its queue then."""
+    shape: tuple[Any, ...] = ()
+    """Equal for work that only its name and its time tell apart."""
+
+    def __post_init__(self) -> None:
+        self.ordered = self.ordered or self.created
+        sets = tuple(
+            (item.name, item.count, item.least, item.topology, tuple(sorted(item.requests.items())), repr(item.selector))
+            + (repr(item.affinity), repr(item.tolerations))
+            for item in self.pod_sets
+        )
+        self.shape = (self.priority, sets)
+
+    def holds(self, frs: "set[int]", index: Mapping[tuple[str, str], int]) -> bool:
+        """Whether its pods are of one of these flavor-resources."""
+        return any(index[flavor, name] in frs for flavors in self.flavors for name, flavor in flavors.items())
+
+
+def work_of(workload: Mapping[str, Any], queue: str, excluded: tuple[str, ...] = ()) -> Work:
+    """What decides of a Workload.
+
+    Args:
+        workload: The object.
+        queue: The cluster queue to which its local queue leads.
+        excluded: Prefixes of resources that the manager does not count.
+    """
+    from_metadata, spec = workload["metadata"], workload["spec"]
+    return Work(
+        uid=from_metadata.get("uid", ""),
+        namespace=from_metadata.get("namespace", ""),
+        name=from_metadata["name"],
+        queue=queue,
+        priority=spec.get("priority") or 0,
+        created=0.0,
+        pod_sets=tuple(pod_set(item, excluded) for item in spec["podSets"]),
+    )
+
+
+def pod_set(item: Mapping[str, Any], excluded: tuple[str, ...] = ()) -> PodSet:
+    """What decides of a pod set."""
+    pod = item["template"]["spec"]
+    affinity = (pod.get("affinity") or {}).get("nodeAffinity") or {}
+    terms = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or []
+    return PodSet(
+        name=item["name"],
+        count=item.get("count", 1),
+        requests=_requests(pod, excluded),
+        least=item.get("minCount"),
+        selector=dict(pod.get("nodeSelector") or {}),
+        affinity=list(terms),
+        tolerations=list(pod.get("tolerations") or []),
+        topology=_topology(item.get("topologyRequest")),
+    )
+
+
+def amount(resource: str, text: str) -> int:
+    """A quantity as an integer: CPU in thousandths, everything else in its unit."""
+    value = parsed_quantity(str(text))
+    return round(value * 1000) if resource == CPU else round(value)
+
+
+def _requests(pod: Mapping[str, Any], excluded: tuple[str, ...]) -> dict[str, int]:
+    """Of a pod: the sum of its containers, or the largest of those that run before them."""
+    result: dict[str, int] = {}
+    for name, text in (each for item in pod.get("containers") or [] for each in _of_container(item)):
+        result[name] = result.get(name, 0) + amount(name, text)
+    for name, text in (each for item in pod.get("initContainers") or [] for each in _of_container(item)):
+        result[name] = max(result.get(name, 0), amount(name, text))
+    for name, text in (pod.get("overhead") or {}).items():
+        result[name] = result.get(name, 0) + amount(name, text)
+    return {name: value for name, value in result.items() if not name.startswith(excluded)}
+
+
+def _of_container(container: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What it requests; a limit without a request is one."""
+    resources = container.get("resources") or {}
+    return list(((resources.get("limits") or {}) | (resources.get("requests") or {})).items())
+
+
+def _topology(request: Mapping[str, Any] | None) -> TopologyRequest | None:
+    if not request:
+        return None
+    return TopologyRequest(
+        request.get("required"),
+        request.get("preferred"),
+        request.get("podSetSliceRequiredTopology"),
+        request.get("podSetSliceSize") or 0,
+        request.get("podSetGroupName"),
+        bool(request.get("unconstrained")),
+    )

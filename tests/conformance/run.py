@@ -1,0 +1,380 @@
+"""Holds the simulator to cases of Kueue's own tests, written out as JSON: `python tests/conformance/run.py FOLDER`.
+
+Prints for each suite how many cases are equal, different, and unsupported with the reason; returns 1 where one differs.
+"""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from podwright.planning.simulation.kueue import fair
+from podwright.planning.simulation.kueue.cycle import Scheduler, Status
+from podwright.planning.simulation.kueue.flavors import Assigner, Mode, is_preferred, Rank
+from podwright.planning.simulation.kueue.policy import ClusterQueue, Policy, policy
+from podwright.planning.simulation.kueue.preemption import Target, classical
+from podwright.planning.simulation.kueue.topology import Domains, Part, Refused
+from podwright.planning.simulation.kueue.work import Placement, PodSet, Work, amount, pod_set, work_of
+
+GATES: Final = {
+    *("TASRecomputeAssignmentWithinSchedulingCycle", "PartialAdmission", "VectorizedResourceRequests", "TASProfileMixed"),
+}
+"""Feature gates that the simulator has turned on, as Kueue has by default."""
+
+
+class Unsupported(Exception):
+    """A case needs what is not simulated."""
+
+
+class Result(NamedTuple):
+    """Of one case."""
+
+    suite: str
+    name: str
+    difference: str
+    """Empty where it is equal."""
+    unsupported: str = ""
+
+
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def _gates(case: Mapping[str, Any]) -> None:
+    for gate, value in (case.get("featureGates") or {}).items():
+        if value and gate in GATES:
+            continue
+        raise Unsupported(f"gate {gate}: {'on' if value else 'off'}")
+
+
+def _kind(kind: str, items: Any) -> list[dict[str, Any]]:
+    return [{"kind": kind, **item} for item in items or []]
+
+
+def _work(item: Mapping[str, Any], decides: Policy, *, comes: bool = False) -> Work:
+    """A Workload with what it holds."""
+    namespace = item["metadata"].get("namespace", "")
+    queue = decides.local_queues.get((namespace, item["spec"].get("queueName", "")), "")
+    work = work_of(item, queue, decides.excluded)
+    if any(each["template"]["spec"]["containers"][0]["resources"].get("limits") for each in item["spec"]["podSets"]):
+        raise Unsupported("limits of containers")
+    work.uid = work.uid or f"{namespace}/{work.name}"
+    created = item["metadata"].get("creationTimestamp")
+    work.created = work.ordered = _seconds(created) if created else 0.0
+    status = item.get("status") or {}
+    conditions = {each["type"]: each for each in status.get("conditions") or [] if each["status"] == "True"}
+    admission = status.get("admission")
+    if admission and not comes:
+        work.queue = admission["clusterQueue"]
+        assigned = admission["podSetAssignments"]
+        work.flavors = tuple(dict(each.get("flavors") or {}) for each in assigned)
+        work.counts = tuple(each.get("count", 0) for each in assigned)
+        usage: dict[int, int] = {}
+        for each in assigned:
+            for name, flavor in (each.get("flavors") or {}).items():
+                if (flavor, name) in decides.index:
+                    fr = decides.index[flavor, name]
+                    usage[fr] = usage.get(fr, 0) + amount(name, each["resourceUsage"].get(name, "0"))
+        work.usage = usage
+        work.placements = tuple(_placements(work, assigned, decides))
+        reserved = conditions.get("QuotaReserved")
+        work.reserved = _seconds(reserved["lastTransitionTime"]) if reserved else None
+        decides.hold(work)
+    work.evicted = "Evicted" in conditions
+    if status.get("reclaimablePods") or status.get("unhealthyNodes"):
+        raise Unsupported("reclaimable pods or failed nodes")
+    return work
+
+
+def _placements(work: Work, assigned: Any, decides: Policy) -> Iterator[Placement]:
+    for pods, each in zip(work.pod_sets, assigned, strict=True):
+        if not (topology := each.get("topologyAssignment")):
+            continue
+        flavor = next(name for name in each["flavors"].values() if decides.flavors[name].topology)
+        for values, count in _domains(topology):
+            yield Placement(flavor, values, count, tuple(sorted(pods.requests.items())), pods.name)
+
+
+def _domains(topology: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Domains of a TopologyAssignment in its compressed form."""
+    for part in topology["slices"]:
+        for number in range(part["domainCount"]):
+            values = []
+            for level in part["valuesPerLevel"]:
+                if "universal" in level:
+                    values.append(level["universal"])
+                else:
+                    own = level["individual"]
+                    values.append(f"{own.get('prefix', '')}{own['roots'][number]}{own.get('suffix', '')}")
+            counts = part["podCounts"]
+            count = counts["universal"] if "universal" in counts else counts["individual"][number]
+            yield tuple(values), count
+
+
+# ------------------------------------------------------------------------------------------- preemption
+
+
+def preemption(data: Mapping[str, Any], *, is_fair: bool = False) -> str:
+    case = data["tc"]
+    _gates(case)
+    objects = _kind("ClusterQueue", case["clusterQueues"]) + _kind("Cohort", case.get("cohorts"))
+    objects += _kind("ResourceFlavor", data["flavors"])
+    configuration = {"fairSharing": {"preemptionStrategies": case.get("strategies") or []}} if is_fair else {}
+    decides = policy(objects, configuration)
+    for item in case.get("admitted") or []:
+        _work(item, decides)
+    work = _work(case["incoming"], decides, comes=True)
+    work.queue = case["targetCQ"]
+    if is_fair:
+        assigned = [{"Flavors": {name: {"Mode": 1, "Name": "default"} for name in pods.requests}} for pods in work.pod_sets]
+    else:
+        assigned = case["assignment"]["PodSets"]
+    needed, requests = set[int](), dict[int, int]()
+    for pods, each in zip(work.pod_sets, assigned, strict=True):
+        for name, flavor in each["Flavors"].items():
+            fr = decides.index[flavor["Name"], name]
+            requests[fr] = requests.get(fr, 0) + pods.requests.get(name, 0) * pods.count
+            if 0 < flavor.get("Mode", 0) < 3:
+                needed.add(fr)
+    decide: Callable[..., list[Target]] = fair.targets if is_fair else classical
+    now = 1e12
+    targets = decide(decides, work, needed, requests, now, lambda: True)
+    actual = [f"{target.work.namespace}/{target.work.name}{':' if is_fair else '|'}{target.reason}" for target in targets]
+    expected = data.get("targetsInOrder") or []
+    return "" if actual == expected else f"{actual}, not {expected}"
+
+
+# -------------------------------------------------------------------------------------------- flavors
+
+
+_POSSIBLE: Final = (Mode.NO_CANDIDATES, Mode.PREEMPT, Mode.RECLAIM)
+
+
+def flavors(data: Mapping[str, Any]) -> str:
+    case = data["tc"]
+    _gates(case)
+    queues = [case["clusterQueue"], *filter(None, [case.get("secondaryClusterQueue")])]
+    objects = _kind("ClusterQueue", queues) + _kind("ResourceFlavor", data["resourceFlavors"].values())
+    objects += [
+        {"kind": "Topology", "metadata": {"name": name}, "spec": {"levels": [{"nodeLabel": "kubernetes.io/hostname"}]}}
+        for name in ("tas-topo-a", "tas-topo-b")
+    ]
+    decides = policy(objects, {"fairSharing": {"enable": True}} if case.get("enableFairSharing") else {})
+    queue = decides.queues[case["clusterQueue"]["metadata"]["name"]]
+    for key, used in (("clusterQueueUsage", queue), ("secondaryClusterQueueUsage", None)):
+        holder = used or next((each for each in decides.queues.values() if each is not queue), None)
+        for text, value in (case.get(key) or {}).items():
+            pair = json.loads(text)
+            if holder is not None and (pair["Flavor"], pair["Resource"]) in decides.index:
+                holder.add(decides.index[pair["Flavor"], pair["Resource"]], value.get("value", 0))
+    told = {
+        decides.index[pair["Flavor"], pair["Resource"]]: Rank(
+            _POSSIBLE[each.get("preemptionPossiblity", 0)], each.get("borrowingAfterSimulation", 0)
+        )
+        for text, each in (case.get("simulationResult") or {}).items()
+        for pair in [json.loads(text)]
+    }
+    work = Work("wl", "", "wl", queue.name, 0, 0.0, tuple(pod_set(item) for item in case["wlPods"]))
+    assignment = Assigner(decides, lambda queue, work, fr, value: told.get(fr)).assign(work, [pods.count for pods in work.pod_sets])
+    mode = ("NoFit", "Preempt", "Preempt", "Preempt", "Fit")[assignment.mode]
+    if mode != data["gotMode"]:
+        return f"{mode}, not {data['gotMode']}: {assignment.reason}"
+    if mode == "NoFit":
+        return ""
+    expected = [{name: each["Name"] for name, each in pods["Flavors"].items()} for pods in data["got"]["PodSets"]]
+    if assignment.flavors != expected:
+        return f"{assignment.flavors}, not {expected}"
+    borrowing = data["got"].get("Borrowing", 0)
+    return "" if assignment.borrowing == borrowing else f"borrowing {assignment.borrowing}, not {borrowing}"
+
+
+# --------------------------------------------------------------------------------------------- cycles
+
+_NAMESPACES: Final = {
+    name: {"dep": "sales" if name == "sales" else ("eng" if name.startswith("eng") else name)}
+    for name in ("sales", "eng-alpha", "eng-beta", "eng-gamma", "lend", "default")
+}
+
+
+def cycle(data: Mapping[str, Any], *, is_fair: bool = False, by_topology: bool = False) -> str:
+    case = data["tc"]
+    _gates(case)
+    if case.get("admissionError") or case.get("objects"):
+        raise Unsupported("errors of the API server and limit ranges")
+    for field in ("admissionChecks", "multiKueueWorkloads", "pods", "wantSkippedPreemptions", "disableLendingLimit"):
+        if case.get(field) and field != "wantSkippedPreemptions":
+            raise Unsupported(f"field {field}")
+    queues = [*(data.get("clusterQueues") or []), *(case.get("clusterQueues") or [])]
+    queues += case.get("additionalClusterQueues") or []
+    if any(item["spec"].get("admissionChecksStrategy") for item in queues):
+        raise Unsupported("admission checks")
+    local = [*(data.get("queues") or []), *(case.get("queues") or []), *(case.get("additionalLocalQueues") or [])]
+    objects = _kind("ClusterQueue", queues) + _kind("LocalQueue", local) + _kind("Cohort", case.get("cohorts"))
+    objects += _kind("ResourceFlavor", [*(data.get("resourceFlavors") or []), *(case.get("resourceFlavors") or [])])
+    objects += _kind("Topology", case.get("topologies")) + _kind("Node", case.get("nodes"))
+    fairly = is_fair or case.get("enableFairSharing")
+    decides = policy(objects, {"fairSharing": {"enable": True}} if fairly else {})
+    if not by_topology:
+        decides.namespaces = _NAMESPACES
+    waiting: dict[str, list[Work]] = {}
+    works: dict[str, Work] = {}
+    for item in case["workloads"]:
+        if any(key in json.dumps(item) for key in ("podSetSliceRequiredTopologyConstraints", "workload-slice", "schedulingGates")):
+            raise Unsupported("slices of elastic work")
+        work = _work(item, decides)
+        works[f"{work.namespace}/{work.name}"] = work
+        if work.reserved is None and work.queue and item["spec"].get("active", True):
+            waiting.setdefault(work.queue, []).append(work)
+    heads = [min(each, key=lambda item: (-item.priority, item.ordered, item.uid)) for each in waiting.values()]
+    entries = Scheduler(decides).cycle(heads, 1e12)
+    expected = case.get("wantAssignments") or case.get("wantNewAssignments") or {}
+    actual: dict[str, Any] = {}
+    for entry in entries:
+        if entry.status is Status.ADMITTED:
+            actual[f"{entry.work.namespace}/{entry.work.name}"] = _admission(entry.work)
+    if case.get("wantAssignments") is not None:
+        before = {name: work for name, work in works.items() if work.reserved is not None and name not in actual}
+        actual |= {name: _admission(work) for name, work in before.items()}
+    wanted = {name: _expected(item) for name, item in expected.items()}
+    events = {
+        f"{item['Key'].get('Namespace', '')}/{item['Key']['Name']}"
+        for item in case.get("wantEvents") or []
+        if item["Reason"] == "Preempted"
+    }
+    preempted = sorted(
+        f"{target.work.namespace}/{target.work.name}"
+        for entry in entries
+        if entry.status is Status.PREEMPTING
+        for target in entry.targets
+        if not target.work.evicted
+    )
+    told = sorted(_preempted(case["wantWorkloads"]) - _preempted(case["workloads"]) if case.get("wantWorkloads") else events)
+    if actual != wanted:
+        return f"{actual}, not {wanted}"
+    return "" if preempted == told else f"preempts {preempted}, not {told}"
+
+
+def _preempted(workloads: Any) -> set[str]:
+    return {
+        f"{item['metadata'].get('namespace', '')}/{item['metadata']['name']}"
+        for item in workloads
+        if any(each["type"] == "Preempted" for each in (item.get("status") or {}).get("conditions") or [])
+    }
+
+
+def _admission(work: Work) -> Any:
+    result = []
+    for pods, count, chosen in zip(work.pod_sets, work.counts, work.flavors, strict=True):
+        placed = sorted((each.domain, each.pods) for each in work.placements if each.pod_set == pods.name)
+        result.append((pods.name, count, chosen, _short(placed)))
+    return work.queue, result
+
+
+def _expected(item: Mapping[str, Any]) -> Any:
+    result = []
+    for each in item["podSetAssignments"]:
+        topology = each.get("topologyAssignment")
+        placed = sorted(_domains(topology)) if topology else []
+        result.append((each["name"], each.get("count", 0), each.get("flavors") or {}, _short(placed)))
+    return item["clusterQueue"], result
+
+
+def _short(placed: list[tuple[tuple[str, ...], int]]) -> list[tuple[str, int]]:
+    """A domain by its last value, as Kueue writes nodes."""
+    return sorted((values[-1], count) for values, count in placed)
+
+
+# ------------------------------------------------------------------------------------------- topology
+
+
+def placement(data: Mapping[str, Any]) -> str:
+    case = data["tc"]
+    _gates(case)
+    text = json.dumps(case["podSets"])
+    for field in ("podSetSliceRequiredTopologyConstraints", "previousAssignment", "PreviousAssignment"):
+        if field in text:
+            raise Unsupported(f"field {field}")
+    if case.get("pods") or case.get("workload"):
+        raise Unsupported("pods or a workload that was placed before")
+    levels = tuple(case["levels"])
+    domains = Domains({"t": levels}, [("f", case.get("nodeLabels") or {}, "t")], case["nodes"])
+    if case.get("aggregatedDomainUsages"):
+        raise Unsupported("usage of domains")
+    for each in case.get("priorOwnUsage") or []:
+        requests = tuple((part["name"], part["value"]) for part in each["SinglePodRequests"])
+        domains.hold([Placement("f", tuple(each["Values"]), each["Count"], requests)])
+    parts = []
+    for number, item in enumerate(case["podSets"]):
+        template = {"spec": {"containers": [], "tolerations": item.get("tolerations"), "nodeSelector": item.get("nodeSelector")}}
+        template["spec"] |= {"affinity": item["affinity"]} if item.get("affinity") else {}
+        raw = {"name": item.get("podSetName") or str(number), "template": template, "topologyRequest": item.get("topologyRequest")}
+        pods = pod_set({**raw, "count": item["count"]})
+        if item.get("podSetGroupName") and pods.topology:
+            pods.topology = pods.topology._replace(group=item["podSetGroupName"])
+        pods.requests = {name: int(value) for name, value in item["requests"].items()}
+        parts.append(Part(pods, item["count"], "f"))
+    expected = [each for pods in case["podSets"] for each in [_wanted(pods)]]
+    try:
+        placed = domains.place(parts)
+    except Refused as refused:
+        return "" if all(each is None for each in expected) else f"refused: {refused}; not {expected}"
+    actual = [
+        sorted((each.domain[-1:] if levels[-1] == "kubernetes.io/hostname" else each.domain, each.pods) for each in placed if each.pod_set == part.pods.name)
+        for part in parts
+    ]
+    return "" if actual == expected else f"{actual}, not {expected}"
+
+
+def _wanted(item: Mapping[str, Any]) -> list[tuple[tuple[str, ...], int]] | None:
+    wanted = item.get("wantAssignment")
+    return sorted((tuple(each["Values"]), each["Count"]) for each in wanted["Domains"]) if wanted else None
+
+
+SUITES: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
+    "TestPreemption": preemption,
+    "TestHierarchicalPreemptions": preemption,
+    "TestFairPreemptions": lambda data: preemption(data, is_fair=True),
+    "TestAssignFlavors": flavors,
+    "TestSchedule": cycle,
+    "TestScheduleForFairSharing": lambda data: cycle(data, is_fair=True),
+    "TestScheduleForTAS": lambda data: cycle(data, by_topology=True),
+    "TestScheduleForTASCohorts": lambda data: cycle(data, by_topology=True),
+    "TestScheduleForTASPreemption": lambda data: cycle(data, by_topology=True),
+    "TestFindTopologyAssignments": placement,
+}
+
+
+def results(folder: Path) -> Iterator[Result]:
+    """What comes of each case in a folder."""
+    for file in sorted(folder.glob("*.json")):
+        suite, _, name = file.name.partition("__")
+        name = name.removesuffix(".json")
+        if suite not in SUITES:
+            yield Result(suite, name, "", "suite of a gate that is off by default")
+            continue
+        try:
+            yield Result(suite, name, SUITES[suite](json.loads(file.read_text(encoding="utf-8"))["data"]))
+        except Unsupported as reason:
+            yield Result(suite, name, "", str(reason))
+
+
+def main(folder: str) -> int:
+    counts: dict[str, Counter[str]] = {}
+    reasons: Counter[str] = Counter()
+    for result in results(Path(folder)):
+        kind = "unsupported" if result.unsupported else "different" if result.difference else "equal"
+        counts.setdefault(result.suite, Counter())[kind] += 1
+        reasons.update(filter(None, [result.unsupported]))
+        if result.difference:
+            print(f"{result.suite} {result.name}\n    {result.difference[:600]}")
+    for suite, count in sorted(counts.items()):
+        print(f"{suite:40} equal {count['equal']:3}  different {count['different']:3}  unsupported {count['unsupported']:3}")
+    print(*(f"unsupported, {count} times: {reason}" for reason, count in reasons.most_common()), sep="\n")
+    return int(any(count["different"] for count in counts.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
