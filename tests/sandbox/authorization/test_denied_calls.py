@@ -115,8 +115,8 @@ def test_a_role_that_changes_keeps_the_policies_of_other_resources(aws: Aws, sta
     fails = {"Type": "AWS::SQS::Queue", "DependsOn": "Policy", "Properties": {"MessageRetentionPeriod": -1}}
     assert stack.update(resources("sqs", Fails=fails)) == "UPDATE_ROLLBACK_COMPLETE"
     assert sorted(aws("iam").list_role_policies(RoleName=name)["PolicyNames"]) == ["apart", "s3"]
-    kept = aws("iam").get_role_policy(RoleName=name, PolicyName="apart")["PolicyDocument"]
-    assert kept["Statement"][0]["Action"] == "s3:Get*"
+    policy = aws("iam").get_role_policy(RoleName=name, PolicyName="apart")["PolicyDocument"]
+    assert policy["Statement"][0]["Action"] == "s3:Get*"
 
 
 def test_what_was_judged_is_counted(sandbox: server.Running, aws: Aws) -> None:
