@@ -16,6 +16,7 @@
     ├── Unseen                  a question that an account or a cluster does not answer
     ├── Refused                 kubectl failed: what it said
     ├── CommandFailed           a command on a node of a Slurm cluster failed: what it said
+    ├── NoPlacement             pods that find no place among the nodes of a simulation
     ├── EventsUnseen            CloudFormation does not show its stacks or their events
     ├── QueryError              Prometheus refuses a query: its own words
     ├── SandboxError            the sandbox cannot be started or stopped

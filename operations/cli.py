@@ -40,6 +40,8 @@ COMMANDS: Final = (
     ),
     Command("spend", ".spend.command", "print what teams used and what it cost"),
     Command("quotas", ".commands.quotas", "print what each team is guaranteed, lends and may borrow"),
+    Command("simulate", ".simulation.command", "simulate who gets what, and when, under the policy of an environment"),
+    Command("forecast", ".simulation.forecast_command", "say when a job would start, where, and whom it would stop"),
     Command("show", ".commands.show", "print an environment with every default filled in, and its subnets"),
     Command("render", ".commands.render", "write the Kubernetes objects of an environment as YAML"),
     Command("submit", ".commands.submit", "hand a job to the cluster: check it, make its manifest, apply it"),

@@ -32,6 +32,7 @@ from ..aws.account import account_of
 from ..dashboards.sources import workspace
 from ..output.console import stop_on_errors, write_json, write_line, write_note
 from ..programs.prometheus import Prometheus
+from .decisions import decide
 from .document import document
 from .page import html
 from .policies import Policy, policy_of
@@ -115,6 +116,11 @@ def assumptions_of(args: argparse.Namespace) -> Assumptions:
     if args.failures < 0:
         raise CommandError(f"--failures is {args.failures:g}; it is 0 or more", code=2)
     return Assumptions(args.startup, args.grace, args.lost, args.failures)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command. Raises CommandError."""
+    return answer(args, decide)
 
 
 def answer(args: argparse.Namespace, decide: Decide) -> int:

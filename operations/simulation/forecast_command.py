@@ -20,6 +20,7 @@ from ..kubernetes.job_manifests import planned_jobs
 from ..kubernetes.kubectl import REAL_KUBERNETES, Refused, required_way
 from ..output.console import write_answer
 from .command import add_assumptions, as_time, assumptions_of
+from .decisions import continued
 from .forecast_lines import forecast_lines
 
 Continue = Callable[[Snapshot, dict[str, Any], float, Assumptions], Outcome]
@@ -43,6 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_assumptions(parser)
     add_sandbox(parser)
     parser.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command. Raises CommandError."""
+    return answer(args, continued)
 
 
 def answer(args: argparse.Namespace, continued: Continue) -> int:

@@ -7,20 +7,25 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from podwright.planning.simulation.kueue import fair
+from podwright.planning.simulation.kueue.admitted import domains, work_in
 from podwright.planning.simulation.kueue.cycle import Scheduler, Status
-from podwright.planning.simulation.kueue.flavors import Assigner, Mode, is_preferred, Rank
-from podwright.planning.simulation.kueue.policy import ClusterQueue, Policy, policy
+from podwright.planning.simulation.kueue.flavors import Assigner, Mode, Rank
+from podwright.planning.simulation.kueue.policy import Policy, policy
 from podwright.planning.simulation.kueue.preemption import Target, classical
-from podwright.planning.simulation.kueue.topology import Domains, Part, Refused
-from podwright.planning.simulation.kueue.work import Placement, PodSet, Work, amount, pod_set, work_of
+from podwright.planning.simulation.kueue.topology import Domains, NoPlacement, Part
+from podwright.planning.simulation.kueue.work import Placement, Work, pod_set
 
 GATES: Final = {
-    *("TASRecomputeAssignmentWithinSchedulingCycle", "PartialAdmission", "VectorizedResourceRequests", "TASProfileMixed"),
+    *(
+        "TASRecomputeAssignmentWithinSchedulingCycle",
+        "PartialAdmission",
+        "VectorizedResourceRequests",
+        "TASProfileMixed",
+    )
 }
 """Feature gates that the simulator has turned on, as Kueue has by default."""
 
@@ -39,10 +44,6 @@ class Result(NamedTuple):
     unsupported: str = ""
 
 
-def _seconds(text: str) -> float:
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
-
-
 def _gates(case: Mapping[str, Any]) -> None:
     for gate, value in (case.get("featureGates") or {}).items():
         if value and gate in GATES:
@@ -54,64 +55,14 @@ def _kind(kind: str, items: Any) -> list[dict[str, Any]]:
     return [{"kind": kind, **item} for item in items or []]
 
 
-def _work(item: Mapping[str, Any], decides: Policy, *, comes: bool = False) -> Work:
+def _work(item: Mapping[str, Any], decides: Policy) -> Work:
     """A Workload with what it holds."""
-    namespace = item["metadata"].get("namespace", "")
-    queue = decides.local_queues.get((namespace, item["spec"].get("queueName", "")), "")
-    work = work_of(item, queue, decides.excluded)
     if any(each["template"]["spec"]["containers"][0]["resources"].get("limits") for each in item["spec"]["podSets"]):
         raise Unsupported("limits of containers")
-    work.uid = work.uid or f"{namespace}/{work.name}"
-    created = item["metadata"].get("creationTimestamp")
-    work.created = work.ordered = _seconds(created) if created else 0.0
     status = item.get("status") or {}
-    conditions = {each["type"]: each for each in status.get("conditions") or [] if each["status"] == "True"}
-    admission = status.get("admission")
-    if admission and not comes:
-        work.queue = admission["clusterQueue"]
-        assigned = admission["podSetAssignments"]
-        work.flavors = tuple(dict(each.get("flavors") or {}) for each in assigned)
-        work.counts = tuple(each.get("count", 0) for each in assigned)
-        usage: dict[int, int] = {}
-        for each in assigned:
-            for name, flavor in (each.get("flavors") or {}).items():
-                if (flavor, name) in decides.index:
-                    fr = decides.index[flavor, name]
-                    usage[fr] = usage.get(fr, 0) + amount(name, each["resourceUsage"].get(name, "0"))
-        work.usage = usage
-        work.placements = tuple(_placements(work, assigned, decides))
-        reserved = conditions.get("QuotaReserved")
-        work.reserved = _seconds(reserved["lastTransitionTime"]) if reserved else None
-        decides.hold(work)
-    work.evicted = "Evicted" in conditions
     if status.get("reclaimablePods") or status.get("unhealthyNodes"):
         raise Unsupported("reclaimable pods or failed nodes")
-    return work
-
-
-def _placements(work: Work, assigned: Any, decides: Policy) -> Iterator[Placement]:
-    for pods, each in zip(work.pod_sets, assigned, strict=True):
-        if not (topology := each.get("topologyAssignment")):
-            continue
-        flavor = next(name for name in each["flavors"].values() if decides.flavors[name].topology)
-        for values, count in _domains(topology):
-            yield Placement(flavor, values, count, tuple(sorted(pods.requests.items())), pods.name)
-
-
-def _domains(topology: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Domains of a TopologyAssignment in its compressed form."""
-    for part in topology["slices"]:
-        for number in range(part["domainCount"]):
-            values = []
-            for level in part["valuesPerLevel"]:
-                if "universal" in level:
-                    values.append(level["universal"])
-                else:
-                    own = level["individual"]
-                    values.append(f"{own.get('prefix', '')}{own['roots'][number]}{own.get('suffix', '')}")
-            counts = part["podCounts"]
-            count = counts["universal"] if "universal" in counts else counts["individual"][number]
-            yield tuple(values), count
+    return work_in(decides, item)
 
 
 # ------------------------------------------------------------------------------------------- preemption
@@ -126,10 +77,12 @@ def preemption(data: Mapping[str, Any], *, is_fair: bool = False) -> str:
     decides = policy(objects, configuration)
     for item in case.get("admitted") or []:
         _work(item, decides)
-    work = _work(case["incoming"], decides, comes=True)
+    work = _work({**case["incoming"], "status": {}}, decides)
     work.queue = case["targetCQ"]
     if is_fair:
-        assigned = [{"Flavors": {name: {"Mode": 1, "Name": "default"} for name in pods.requests}} for pods in work.pod_sets]
+        assigned = [
+            {"Flavors": {name: {"Mode": 1, "Name": "default"} for name in pods.requests}} for pods in work.pod_sets
+        ]
     else:
         assigned = case["assignment"]["PodSets"]
     needed, requests = set[int](), dict[int, int]()
@@ -142,7 +95,9 @@ def preemption(data: Mapping[str, Any], *, is_fair: bool = False) -> str:
     decide: Callable[..., list[Target]] = fair.targets if is_fair else classical
     now = 1e12
     targets = decide(decides, work, needed, requests, now, lambda: True)
-    actual = [f"{target.work.namespace}/{target.work.name}{':' if is_fair else '|'}{target.reason}" for target in targets]
+    actual = [
+        f"{target.work.namespace}/{target.work.name}{':' if is_fair else '|'}{target.reason}" for target in targets
+    ]
     expected = data.get("targetsInOrder") or []
     return "" if actual == expected else f"{actual}, not {expected}"
 
@@ -170,7 +125,7 @@ def flavors(data: Mapping[str, Any]) -> str:
             pair = json.loads(text)
             if holder is not None and (pair["Flavor"], pair["Resource"]) in decides.index:
                 holder.add(decides.index[pair["Flavor"], pair["Resource"]], value.get("value", 0))
-    told = {
+    simulated = {
         decides.index[pair["Flavor"], pair["Resource"]]: Rank(
             _POSSIBLE[each.get("preemptionPossiblity", 0)], each.get("borrowingAfterSimulation", 0)
         )
@@ -178,7 +133,9 @@ def flavors(data: Mapping[str, Any]) -> str:
         for pair in [json.loads(text)]
     }
     work = Work("wl", "", "wl", queue.name, 0, 0.0, tuple(pod_set(item) for item in case["wlPods"]))
-    assignment = Assigner(decides, lambda queue, work, fr, value: told.get(fr)).assign(work, [pods.count for pods in work.pod_sets])
+    assignment = Assigner(decides, lambda queue, work, fr, value: simulated.get(fr)).assign(
+        work, [pods.count for pods in work.pod_sets]
+    )
     mode = ("NoFit", "Preempt", "Preempt", "Preempt", "Fit")[assignment.mode]
     if mode != data["gotMode"]:
         return f"{mode}, not {data['gotMode']}: {assignment.reason}"
@@ -222,7 +179,10 @@ def cycle(data: Mapping[str, Any], *, is_fair: bool = False, by_topology: bool =
     waiting: dict[str, list[Work]] = {}
     works: dict[str, Work] = {}
     for item in case["workloads"]:
-        if any(key in json.dumps(item) for key in ("podSetSliceRequiredTopologyConstraints", "workload-slice", "schedulingGates")):
+        if any(
+            key in json.dumps(item)
+            for key in ("podSetSliceRequiredTopologyConstraints", "workload-slice", "schedulingGates")
+        ):
             raise Unsupported("slices of elastic work")
         work = _work(item, decides)
         works[f"{work.namespace}/{work.name}"] = work
@@ -238,7 +198,7 @@ def cycle(data: Mapping[str, Any], *, is_fair: bool = False, by_topology: bool =
     if case.get("wantAssignments") is not None:
         before = {name: work for name, work in works.items() if work.reserved is not None and name not in actual}
         actual |= {name: _admission(work) for name, work in before.items()}
-    wanted = {name: _expected(item) for name, item in expected.items()}
+    admissions = {name: _expected(item) for name, item in expected.items()}
     events = {
         f"{item['Key'].get('Namespace', '')}/{item['Key']['Name']}"
         for item in case.get("wantEvents") or []
@@ -251,10 +211,12 @@ def cycle(data: Mapping[str, Any], *, is_fair: bool = False, by_topology: bool =
         for target in entry.targets
         if not target.work.evicted
     )
-    told = sorted(_preempted(case["wantWorkloads"]) - _preempted(case["workloads"]) if case.get("wantWorkloads") else events)
-    if actual != wanted:
-        return f"{actual}, not {wanted}"
-    return "" if preempted == told else f"preempts {preempted}, not {told}"
+    expected_victims = sorted(
+        _preempted(case["wantWorkloads"]) - _preempted(case["workloads"]) if case.get("wantWorkloads") else events
+    )
+    if actual != admissions:
+        return f"{actual}, not {admissions}"
+    return "" if preempted == expected_victims else f"preempts {preempted}, not {expected_victims}"
 
 
 def _preempted(workloads: Any) -> set[str]:
@@ -277,7 +239,7 @@ def _expected(item: Mapping[str, Any]) -> Any:
     result = []
     for each in item["podSetAssignments"]:
         topology = each.get("topologyAssignment")
-        placed = sorted(_domains(topology)) if topology else []
+        placed = sorted(domains(topology)) if topology else []
         result.append((each["name"], each.get("count", 0), each.get("flavors") or {}, _short(placed)))
     return item["clusterQueue"], result
 
@@ -300,17 +262,23 @@ def placement(data: Mapping[str, Any]) -> str:
     if case.get("pods") or case.get("workload"):
         raise Unsupported("pods or a workload that was placed before")
     levels = tuple(case["levels"])
-    domains = Domains({"t": levels}, [("f", case.get("nodeLabels") or {}, "t")], case["nodes"])
+    tree = Domains({"t": levels}, [("f", case.get("nodeLabels") or {}, "t")], case["nodes"])
     if case.get("aggregatedDomainUsages"):
         raise Unsupported("usage of domains")
     for each in case.get("priorOwnUsage") or []:
         requests = tuple((part["name"], part["value"]) for part in each["SinglePodRequests"])
-        domains.hold([Placement("f", tuple(each["Values"]), each["Count"], requests)])
+        tree.hold([Placement("f", tuple(each["Values"]), each["Count"], requests)])
     parts = []
     for number, item in enumerate(case["podSets"]):
-        template = {"spec": {"containers": [], "tolerations": item.get("tolerations"), "nodeSelector": item.get("nodeSelector")}}
+        template = {
+            "spec": {"containers": [], "tolerations": item.get("tolerations"), "nodeSelector": item.get("nodeSelector")}
+        }
         template["spec"] |= {"affinity": item["affinity"]} if item.get("affinity") else {}
-        raw = {"name": item.get("podSetName") or str(number), "template": template, "topologyRequest": item.get("topologyRequest")}
+        raw = {
+            "name": item.get("podSetName") or str(number),
+            "template": template,
+            "topologyRequest": item.get("topologyRequest"),
+        }
         pods = pod_set({**raw, "count": item["count"]})
         if item.get("podSetGroupName") and pods.topology:
             pods.topology = pods.topology._replace(group=item["podSetGroupName"])
@@ -318,19 +286,23 @@ def placement(data: Mapping[str, Any]) -> str:
         parts.append(Part(pods, item["count"], "f"))
     expected = [each for pods in case["podSets"] for each in [_wanted(pods)]]
     try:
-        placed = domains.place(parts)
-    except Refused as refused:
+        placed = tree.place(parts)
+    except NoPlacement as refused:
         return "" if all(each is None for each in expected) else f"refused: {refused}; not {expected}"
     actual = [
-        sorted((each.domain[-1:] if levels[-1] == "kubernetes.io/hostname" else each.domain, each.pods) for each in placed if each.pod_set == part.pods.name)
+        sorted(
+            (each.domain[-1:] if levels[-1] == "kubernetes.io/hostname" else each.domain, each.pods)
+            for each in placed
+            if each.pod_set == part.pods.name
+        )
         for part in parts
     ]
     return "" if actual == expected else f"{actual}, not {expected}"
 
 
 def _wanted(item: Mapping[str, Any]) -> list[tuple[tuple[str, ...], int]] | None:
-    wanted = item.get("wantAssignment")
-    return sorted((tuple(each["Values"]), each["Count"]) for each in wanted["Domains"]) if wanted else None
+    assignment = item.get("wantAssignment")
+    return sorted((tuple(each["Values"]), each["Count"]) for each in assignment["Domains"]) if assignment else None
 
 
 SUITES: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
@@ -371,7 +343,8 @@ def main(folder: str) -> int:
         if result.difference:
             print(f"{result.suite} {result.name}\n    {result.difference[:600]}")
     for suite, count in sorted(counts.items()):
-        print(f"{suite:40} equal {count['equal']:3}  different {count['different']:3}  unsupported {count['unsupported']:3}")
+        kinds = ("equal", "different", "unsupported")
+        print(f"{suite:40}", *(f"{kind} {count[kind]:3} " for kind in kinds))
     print(*(f"unsupported, {count} times: {reason}" for reason, count in reasons.most_common()), sep="\n")
     return int(any(count["different"] for count in counts.values()))
 

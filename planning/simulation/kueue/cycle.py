@@ -10,7 +10,7 @@ from .flavors import Assigner, Assignment, Mode, Rank, lowest_subtree
 from .matching import accepts
 from .policy import ClusterQueue, Policy
 from .preemption import Target, classical, restore
-from .topology import Part, Refused
+from .topology import NoPlacement, Part
 from .tree import Amounts
 from .work import Placement, Work
 
@@ -124,6 +124,7 @@ class Scheduler:
     def _try(
         self, work: Work, counts: Sequence[int], only: Sequence[dict[str, str]] = ()
     ) -> tuple[Assignment, list[Target]]:
+        """Flavors for so many pods, and whom it takes to preempt; `only` those flavors where some are given."""
         assignment = self._assigner.assign(work, counts, only)
         if assignment.mode is Mode.NO_FIT:
             return assignment, []
@@ -134,7 +135,7 @@ class Scheduler:
             try:
                 # Without victims, it holds what it would have of empty nodes.
                 assignment.placements = self.policy.domains.place(parts, empty=True)
-            except Refused as refused:
+            except NoPlacement as refused:
                 assignment.mode, assignment.reason = Mode.NO_FIT, str(refused)
                 return assignment, []
             self._to_preempt(assignment, parts)
@@ -144,7 +145,7 @@ class Scheduler:
     def _placed(self, assignment: Assignment, parts: Sequence[Part]) -> bool:
         try:
             assignment.placements = self.policy.domains.place(parts)
-        except Refused as refused:
+        except NoPlacement as refused:
             assignment.reason = str(refused)
             return False
         return True
@@ -170,12 +171,14 @@ class Scheduler:
         return parts
 
     def _targets(self, work: Work, assignment: Assignment, parts: Sequence[Part]) -> list[Target]:
-        def places() -> bool:
+        """Whom it takes to preempt; the assignment holds the places that they leave."""
+
+        def is_placed() -> bool:
             return not parts or self._places(parts)
 
         decide = fair.targets if self.policy.fair_strategies else classical
         needed = assignment.needed(self.policy.index)
-        targets = decide(self.policy, work, needed, assignment.usage, self._now, places)
+        targets = decide(self.policy, work, needed, assignment.usage, self._now, is_placed)
         if targets and parts:
             # From now on it holds what its victims make free.
             for target in targets:
@@ -187,7 +190,7 @@ class Scheduler:
     def _places(self, parts: Sequence[Part]) -> bool:
         try:
             self.policy.domains.place(parts)
-        except Refused:
+        except NoPlacement:
             return False
         return True
 
@@ -207,15 +210,10 @@ class Scheduler:
     def _ordered(self, entries: Sequence[Entry]) -> Iterable[Entry]:
         if self.policy.fair_strategies:
             return fair.in_turn(self.policy, entries, lambda entry: (entry.work, entry.usage))
-        return sorted(
-            entries, key=lambda entry: (entry.assignment.borrowing, -entry.work.priority, entry.work.ordered)
-        )
+        return sorted(entries, key=lambda entry: (entry.assignment.borrowing, -entry.work.priority, entry.work.ordered))
 
     def _process(
-        self,
-        entry: Entry,
-        taken: dict[str, Target],
-        assumed: list[tuple[ClusterQueue, Amounts, tuple[Placement, ...]]],
+        self, entry: Entry, taken: dict[str, Target], assumed: list[tuple[ClusterQueue, Amounts, tuple[Placement, ...]]]
     ) -> None:
         """Decide about an entry, with what was decided before it in this cycle."""
         work, assignment = entry.work, entry.assignment
@@ -236,7 +234,10 @@ class Scheduler:
             entry.status, entry.reason = Status.SKIPPED, "Workload has overlapping preemption targets"
             return
         if self.policy.one_at_a_time and assignment.mode is Mode.FIT and self._admits:
-            entry.status, entry.reason = Status.SKIPPED, "Waiting for all admitted workloads to be in the PodsReady condition"
+            entry.status, entry.reason = (
+                Status.SKIPPED,
+                "Waiting for all admitted workloads to be in the PodsReady condition",
+            )
             return
         if not self._fits(entry, taken):
             entry.status, entry.reason = Status.SKIPPED, "Workload no longer fits after processing another workload"
@@ -257,14 +258,14 @@ class Scheduler:
 
     def _fits(self, entry: Entry, taken: dict[str, Target], *, quota_alone: bool = False) -> bool:
         """Whether it fits without all whom this cycle preempts."""
-        gone = {**taken, **{target.work.uid: target for target in entry.targets}}
-        for target in gone.values():
+        removed = {**taken, **{target.work.uid: target for target in entry.targets}}
+        for target in removed.values():
             self.policy.release(target.work)
         queue = self.policy.queues[entry.work.queue]
         fits = all(value <= max(0, queue.available(fr)) for fr, value in entry.usage.items())
         if fits and not quota_alone:
             fits = self._still_placed(entry)
-        for target in gone.values():
+        for target in removed.values():
             self.policy.hold(target.work)
         return fits
 
@@ -306,5 +307,3 @@ def _nominated(assignment: Assignment) -> Status:
     if assignment.mode is Mode.NO_FIT:
         return Status.NO_FIT
     return Status.ADMITTED if assignment.mode is Mode.FIT else Status.PREEMPTING
-
-

@@ -231,8 +231,8 @@ class _Run:
 
     def _evict(self, now: float, entry: Entry) -> bool:
         """Tell the targets of an entry to end; returns whether that is news to one."""
-        told = [target for target in entry.targets if not target.work.evicted]
-        for target in told:
+        notified = [target for target in entry.targets if not target.work.evicted]
+        for target in notified:
             target.work.evicted = True
             victim = self.jobs[id(target.work)]
             turn = victim.turns[-1]
@@ -241,7 +241,7 @@ class _Run:
             victim.left -= worked - min(worked, self.assumptions.repeated_seconds)
             self.preemptions.append(Preemption(now, victim, self.jobs[id(entry.work)], target.reason))
             self._at(now + self.assumptions.grace_seconds, "gone", victim)
-        return bool(told)
+        return bool(notified)
 
     def _admit(self, now: float, entry: Entry) -> None:
         work, job = entry.work, self.jobs[id(entry.work)]

@@ -4,28 +4,31 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from .policy import ClusterQueue, Policy
-from .preemption import FAIR, IN_QUEUE, RECLAMATION, Places, Target, fill_back, is_beaten, order, restore
+from .preemption import FAIR, IN_QUEUE, RECLAMATION, IsPlaced, Target, fill_back, is_beaten, order, restore
 from .tree import Node, share
 from .work import Work
 
 Share = tuple[float, float]
 """Weighted, and without weights: shares of nodes without weight are compared by the second."""
 Entry = TypeVar("Entry")
+Described = Callable[[Entry], tuple[Work, Mapping[int, int]]]
+"""The work of an entry, and what it would use."""
 _FINAL, _INITIAL = "LessThanOrEqualToFinalShare", "LessThanInitialShare"
 
 
 def targets(
-    policy: Policy, work: Work, needed: set[int], requests: Mapping[int, int], now: float, places: Places
+    policy: Policy, work: Work, needed: set[int], requests: Mapping[int, int], now: float, is_placed: IsPlaced
 ) -> list[Target]:
     """The targets of `work`; none where no preemption is enough. Arguments are those of `classical`."""
-    return _FairPreemption(policy, work, needed, requests, now, places).run()
+    return _FairPreemption(policy, work, needed, requests, now, is_placed).run()
 
 
 class _FairPreemption:
     def __init__(
-        self, policy: Policy, work: Work, needed: set[int], requests: Mapping[int, int], now: float, places: Places
+        self, policy: Policy, work: Work, needed: set[int], requests: Mapping[int, int], now: float, is_placed: IsPlaced
     ) -> None:
-        self.policy, self.needed, self.requests, self.places = policy, needed, requests, places
+        self.policy, self.needed = policy, needed
+        self.requests, self.is_placed = requests, is_placed
         self.queue = policy.queues[work.queue]
         self.key: Callable[[Work], tuple[object, ...]] = lambda item: order(item, work.queue, now)
         self.candidates = self._candidates(work)
@@ -68,7 +71,8 @@ class _FairPreemption:
         """Whether the work fits: its own usage, which counts for shares, does not count here."""
         for fr, value in self.requests.items():
             self.queue.remove(fr, value)
-        fits = all(value <= max(0, self.queue.available(fr)) for fr, value in self.requests.items()) and self.places()
+        fits = all(value <= max(0, self.queue.available(fr)) for fr, value in self.requests.items())
+        fits = fits and self.is_placed()
         for fr, value in self.requests.items():
             self.queue.add(fr, value)
         return fits
@@ -107,9 +111,9 @@ class _FairPreemption:
         for queue in self._ordered(retry, dropped):
             own, theirs = self._apart(queue)
             preemptor, before = self._share(own), self._share(theirs)
-            if self._allows(self.policy.fair_strategies[1], preemptor, before, before):
-                if self._take(retry[queue.name].pop(0), FAIR):
-                    return True
+            allowed = self._allows(self.policy.fair_strategies[1], preemptor, before, before)
+            if allowed and self._take(retry[queue.name].pop(0), FAIR):
+                return True
             dropped.add(id(queue))
         return False
 
@@ -199,47 +203,41 @@ def _queues(node: Node) -> list[ClusterQueue]:
     return own + [each for child in node.cohorts for each in _queues(child)]
 
 
-def in_turn(
-    policy: Policy, entries: Sequence[Entry], of: Callable[[Entry], tuple[Work, Mapping[int, int]]]
-) -> Iterator[Entry]:
+def in_turn(policy: Policy, entries: Sequence[Entry], described: Described[Entry]) -> Iterator[Entry]:
     """Entries by the shares that their queues would have with them, which each one changes that is admitted.
 
     Args:
         policy: Everything.
         entries: At most one of each queue.
-        of: The work of an entry, and what it would use.
+        described: The work of an entry, and what it would use.
     """
-    waiting = {of(entry)[0].queue: entry for entry in entries}
+    waiting = {described(entry)[0].queue: entry for entry in entries}
     while waiting:
         first = policy.queues[next(iter(waiting))]
         if first.parent is None:
             yield waiting.pop(first.name)
             continue
-        winner = _tournament(policy, first.root(), waiting, of)
-        yield waiting.pop(of(winner)[0].queue)
+        winner = _tournament(policy, first.root(), waiting, described)
+        yield waiting.pop(described(winner)[0].queue)
 
 
-def _tournament(
-    policy: Policy, cohort: Node, waiting: Mapping[str, Entry], of: Callable[[Entry], tuple[Work, Mapping[int, int]]]
-) -> Entry:
-    best = _best(policy, cohort, waiting, of)
+def _tournament(policy: Policy, cohort: Node, waiting: Mapping[str, Entry], described: Described[Entry]) -> Entry:
+    best = _best(policy, cohort, waiting, described)
     assert best is not None, "a queue below this cohort has an entry"
     return best
 
 
-def _best(
-    policy: Policy, cohort: Node, waiting: Mapping[str, Entry], of: Callable[[Entry], tuple[Work, Mapping[int, int]]]
-) -> Entry | None:
+def _best(policy: Policy, cohort: Node, waiting: Mapping[str, Entry], described: Described[Entry]) -> Entry | None:
     """The entry that wins below a cohort."""
     best: tuple[tuple[bool, Share, int, float], Entry] | None = None
     rivals: list[tuple[Node, Entry]] = []
     for child in cohort.cohorts:
-        entry = _best(policy, child, waiting, of)
+        entry = _best(policy, child, waiting, described)
         if entry is not None:
             rivals.append((child, entry))
     rivals += [(each, waiting[each.name]) for each in cohort.queues if each.name in waiting]
     for node, entry in rivals:
-        work, usage = of(entry)
+        work, usage = described(entry)
         queue = policy.queues[work.queue]
         for fr, value in usage.items():
             queue.add(fr, value)

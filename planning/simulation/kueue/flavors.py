@@ -245,11 +245,12 @@ class _Search:
         return ""
 
     def _of_topology(self, pods: PodSet, flavor: Flavor, requests: Mapping[str, int]) -> str:
+        """Why topology keeps pods out of a flavor."""
         if not any(requests.get(name) for name in (*pods.requests, PODS)):
             return ""
         every = [self.policy.flavors.get(name) for group in self.queue.groups for name in group.flavors]
         implied = bool(every) and all(each is not None and each.topology for each in every)
-        if pods.topology is None or not pods.topology.places:
+        if pods.topology is None or not pods.topology.is_requested:
             if flavor.topology and not implied:
                 return f"Flavor {flavor.name} supports only TopologyAwareScheduling"
             return ""
@@ -265,17 +266,15 @@ class _Search:
         """What an amount of a flavor-resource takes, and why more than it is there."""
         queue = self.queue
         if value > queue.potential(fr):
-            return Rank(Mode.NO_FIT, 0), (
-                f"insufficient quota for {resource} in flavor {flavor}: {value} asked for, {queue.potential(fr)} at most"
-            )
+            most = queue.potential(fr)
+            reason = f"insufficient quota for {resource} in {flavor}: {value} asked for, {most} at most"
+            return Rank(Mode.NO_FIT, 0), reason
         borrowing, may_reclaim = lowest_subtree(queue, fr, value)
         free = max(0, queue.available(fr))
         if value <= free:
             return Rank(Mode.FIT, borrowing), ""
         reason = f"insufficient unused quota for {resource} in flavor {flavor}, {value - free} more needed"
-        while_borrowing = queue.borrows_within or (
-            bool(self.policy.fair_strategies) and queue.reclaim != "Never"
-        )
+        while_borrowing = queue.borrows_within or (bool(self.policy.fair_strategies) and queue.reclaim != "Never")
         if queue.subtree[fr] < value and not may_reclaim and not while_borrowing:
             return Rank(Mode.NO_FIT, 0), reason
         rank = self.oracle(queue, self.work, fr, value)

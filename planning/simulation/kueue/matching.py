@@ -8,7 +8,9 @@ from .work import PodSet
 _KEEPS_OUT = ("NoSchedule", "NoExecute")
 
 
-def untolerated(tolerations: Iterable[Mapping[str, Any]], taints: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def untolerated(
+    tolerations: Iterable[Mapping[str, Any]], taints: Iterable[Mapping[str, Any]]
+) -> Mapping[str, Any] | None:
     """The first taint that keeps pods out; None where none does."""
     tolerations = list(tolerations)
     for taint in taints:

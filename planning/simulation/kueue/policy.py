@@ -1,4 +1,4 @@
-"""What decides, read from Kueue's objects as they are deployed: queues, cohorts, flavors, topologies and the configuration."""
+"""What decides, read from Kueue's objects as they are deployed: queues, cohorts, flavors, topologies, configuration."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -33,13 +33,11 @@ class ClusterQueue(Node):
     """A ClusterQueue: its quotas are those of a node of the tree."""
 
     def __init__(self, name: str, size: int, spec: Mapping[str, Any]) -> None:
+        """A queue as its spec has it, without its quotas."""
         super().__init__(name, size, _weight(spec))
         preemption, fungibility = spec.get("preemption") or {}, spec.get("flavorFungibility") or {}
         borrow_within = preemption.get("borrowWithinCohort") or {}
-        self.groups = [
-            Group(tuple(item.get("coveredResources") or ()), tuple(flavor["name"] for flavor in item["flavors"]))
-            for item in spec.get("resourceGroups") or []
-        ]
+        self.groups = [_group(item) for item in spec.get("resourceGroups") or []]
         self.is_strict = spec.get("queueingStrategy") == "StrictFIFO"
         self.within: str = preemption.get("withinClusterQueue") or _NEVER
         self.reclaim: str = preemption.get("reclaimWithinCohort") or ""
@@ -49,7 +47,7 @@ class ClusterQueue(Node):
         self.tries_beyond_preempting = fungibility.get("whenCanPreempt") != "MayStopSearch"
         self.prefers_not_to_borrow = fungibility.get("preference") == "PreemptionOverBorrowing"
         self.selector: Mapping[str, Any] | None = spec.get("namespaceSelector")
-        self.is_active = (spec.get("stopPolicy") or "None") == "None"
+        self.is_active = not _is_stopped(spec)
         self.work: dict[str, Work] = {}
         """Work that holds quota, by uid."""
         self.generation = 0
@@ -122,9 +120,7 @@ def policy(objects: Iterable[Mapping[str, Any]], configuration: Mapping[str, Any
     for queue in queues.values():
         known = all(name in flavors for group in queue.groups for name in group.flavors)
         queue.is_active = queue.is_active and known
-    topologies = {
-        _name(item): tuple(level["nodeLabel"] for level in item["spec"]["levels"]) for item in by_kind.get("Topology", [])
-    }
+    topologies = {_name(item): _levels(item) for item in by_kind.get("Topology", [])}
     fair = configuration.get("fairSharing") or {}
     wait = configuration.get("waitForPodsReady") or {}
     standard = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
@@ -136,7 +132,7 @@ def policy(objects: Iterable[Mapping[str, Any]], configuration: Mapping[str, Any
         {
             (item["metadata"].get("namespace", ""), _name(item)): item["spec"]["clusterQueue"]
             for item in by_kind.get("LocalQueue", [])
-            if (item["spec"].get("stopPolicy") or "None") == "None"
+            if not _is_stopped(item["spec"])
         },
         topologies,
         domains=Domains(
@@ -178,6 +174,18 @@ def _name(item: Mapping[str, Any]) -> str:
     return item["metadata"]["name"]
 
 
+def _group(item: Mapping[str, Any]) -> Group:
+    return Group(tuple(item.get("coveredResources") or ()), tuple(flavor["name"] for flavor in item["flavors"]))
+
+
+def _levels(topology: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(level["nodeLabel"] for level in topology["spec"]["levels"])
+
+
+def _is_stopped(spec: Mapping[str, Any]) -> bool:
+    return (spec.get("stopPolicy") or "None") != "None"
+
+
 def _weight(spec: Mapping[str, Any]) -> float:
     weight = (spec.get("fairSharing") or {}).get("weight")
     # A quantity, such as 500m.
@@ -186,18 +194,20 @@ def _weight(spec: Mapping[str, Any]) -> float:
 
 def _quotas(item: Mapping[str, Any]) -> list[tuple[tuple[str, str], Quota]]:
     """The quotas that an object has, by flavor and resource."""
+    flavors = [flavor for group in item["spec"].get("resourceGroups") or [] for flavor in group["flavors"]]
     return [
         ((flavor["name"], resource["name"]), _quota(resource))
-        for group in item["spec"].get("resourceGroups") or []
-        for flavor in group["flavors"]
+        for flavor in flavors
         for resource in flavor.get("resources") or []
     ]
 
 
 def _quota(resource: Mapping[str, Any]) -> Quota:
-    limits = [resource.get(key) for key in ("borrowingLimit", "lendingLimit")]
-    borrowing, lending = (None if limit is None else amount(resource["name"], limit) for limit in limits)
-    return Quota(amount(resource["name"], resource["nominalQuota"]), borrowing, lending)
+    def limit(key: str) -> int | None:
+        return amount(resource["name"], resource[key]) if key in resource else None
+
+    nominal = amount(resource["name"], resource["nominalQuota"])
+    return Quota(nominal, limit("borrowingLimit"), limit("lendingLimit"))
 
 
 def _cluster_queue(item: Mapping[str, Any], index: Mapping[tuple[str, str], int]) -> ClusterQueue:

@@ -11,7 +11,7 @@ IN_QUEUE: Final = "InClusterQueue"
 RECLAMATION: Final = "InCohortReclamation"
 WHILE_BORROWING: Final = "InCohortReclaimWhileBorrowing"
 FAIR: Final = "InCohortFairSharing"
-Places = Callable[[], bool]
+IsPlaced = Callable[[], bool]
 """Whether the pods find a place among the nodes, as usage is now."""
 
 
@@ -69,7 +69,7 @@ def restore(policy: Policy, targets: Iterable[Target]) -> None:
 
 
 def classical(
-    policy: Policy, work: Work, needed: set[int], requests: Mapping[int, int], now: float, places: Places
+    policy: Policy, work: Work, needed: set[int], requests: Mapping[int, int], now: float, is_placed: IsPlaced
 ) -> list[Target]:
     """The targets of `work`; none where no preemption is enough. Usage is as before afterwards.
 
@@ -79,19 +79,14 @@ def classical(
         needed: The flavor-resources of which too little is free.
         requests: All that it asks for, by flavor-resource.
         now: The time.
-        places: Whether its pods find nodes.
+        is_placed: Whether its pods find nodes.
     """
     queue = policy.queues[work.queue]
     own, priority, hierarchical = _candidates(policy, queue, work, needed, requests)
     for each in (own, priority, hierarchical):
         each.sort(key=lambda item: order(item.work, queue.name, now))
-    listed = [
-        item
-        for evicted in (True, False)
-        for each in (hierarchical, priority, own)
-        for item in each
-        if item.work.evicted == evicted
-    ]
+    every = [*hierarchical, *priority, *own]
+    listed = sorted(every, key=lambda item: not item.work.evicted)
     forbidden = not queue.borrows_within
     under_nominal = all(queue.usage[fr] < queue.subtree[fr] for fr in needed)
     if not (priority or hierarchical) or (forbidden and not under_nominal):
@@ -101,7 +96,7 @@ def classical(
     else:
         attempts = (True, False)
     for borrows in attempts:
-        if targets := _attempt(policy, queue, listed, needed, requests, borrows, places):
+        if targets := _attempt(policy, queue, listed, needed, requests, borrows, is_placed):
             return targets
     return []
 
@@ -113,15 +108,17 @@ def _attempt(
     needed: set[int],
     requests: Mapping[int, int],
     borrows: bool,
-    places: Places,
+    is_placed: IsPlaced,
 ) -> list[Target]:
+    """Targets from the candidates in their order, with or without borrowing."""
+
     def fits() -> bool:
         for fr, value in requests.items():
             if not borrows and queue.usage[fr] + value > queue.subtree[fr]:
                 return False
             if value > max(0, queue.available(fr)):
                 return False
-        return places()
+        return is_placed()
 
     targets: list[Target] = []
     for item in listed:

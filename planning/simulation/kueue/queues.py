@@ -1,4 +1,4 @@
-"""Work that waits for a cluster queue: its heap, and what is parked because nothing would come of looking at it again."""
+"""Work that waits for a cluster queue: by order, and what is parked because looking again would change nothing."""
 
 import heapq
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class WaitingQueue:
     is_strict: bool
     parked: dict[str, Work] = field(default_factory=dict)
     """By uid, until something becomes free in the tree of its cohort."""
-    _heap: list[tuple[tuple[int, float, str], Work]] = field(default_factory=list)
+    _waiting: list[tuple[tuple[int, float, str], Work]] = field(default_factory=list)
     _pops: int = 0
     _unparked_in: int = -1
     _sticky: Work | None = None
@@ -31,29 +31,29 @@ class WaitingQueue:
     """Work like this is parked as it comes."""
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self._waiting)
 
     def push(self, work: Work) -> None:
         """Let work wait."""
         if not self.is_strict and work.shape in self._shapes:
             self.parked[work.uid] = work
         else:
-            heapq.heappush(self._heap, (key(work), work))
+            heapq.heappush(self._waiting, (key(work), work))
 
     def pop(self) -> Work | None:
         """The head, which is no longer in the heap."""
-        if not self._heap:
+        if not self._waiting:
             return None
         self._pops += 1
         if self._sticky is not None:
-            place = next((number for number, (_, work) in enumerate(self._heap) if work is self._sticky), None)
-            if place is not None:
-                _, work = self._heap[place]
-                self._heap[place] = self._heap[-1]
-                self._heap.pop()
-                heapq.heapify(self._heap)
+            position = next((number for number, (_, work) in enumerate(self._waiting) if work is self._sticky), None)
+            if position is not None:
+                _, work = self._waiting[position]
+                self._waiting[position] = self._waiting[-1]
+                self._waiting.pop()
+                heapq.heapify(self._waiting)
                 return work
-        return heapq.heappop(self._heap)[1]
+        return heapq.heappop(self._waiting)[1]
 
     def requeue(self, entry: Entry) -> None:
         """Put back a head that was not admitted."""
@@ -66,7 +66,7 @@ class WaitingQueue:
             remain = any(stopped != -1 for each in work.tried for stopped in each.values())
             at_once = entry.status in _AT_ONCE or remain or self._unparked_in >= self._pops
         if at_once:
-            heapq.heappush(self._heap, (key(work), work))
+            heapq.heappush(self._waiting, (key(work), work))
             return
         self.parked[work.uid] = work
         if not self.is_strict and entry.status in _OF_SHAPE:
@@ -83,13 +83,13 @@ class WaitingQueue:
         self._shapes.clear()
         parked, self.parked = self.parked, {}
         for work in parked.values():
-            heapq.heappush(self._heap, (key(work), work))
+            heapq.heappush(self._waiting, (key(work), work))
         return bool(parked)
 
     def _park_shape(self, shape: tuple[object, ...]) -> None:
         self._shapes.add(shape)
-        alike = [work for _, work in self._heap if work.shape == shape]
+        alike = [work for _, work in self._waiting if work.shape == shape]
         if alike:
-            self._heap = [item for item in self._heap if item[1].shape != shape]
-            heapq.heapify(self._heap)
+            self._waiting = [item for item in self._waiting if item[1].shape != shape]
+            heapq.heapify(self._waiting)
             self.parked |= {work.uid: work for work in alike}

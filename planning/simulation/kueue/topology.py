@@ -1,14 +1,15 @@
 """Where pods go among nodes: Kueue 0.19.2's topology-aware scheduling.
 
 A request names a level of which its pods have to lie in one domain (required), should (preferred), or none. Domains are
-chosen at that level first, and then down to the nodes. Slices of several layers, balanced placement and preferred affinity,
-which are off by default or alpha in 0.19.2, are not simulated.
+chosen at that level first, and then down to the nodes. Slices of several layers, balanced placement and preferred
+affinity, which are off by default or alpha in 0.19.2, are not simulated.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from ....config.errors import PodwrightError
 from .matching import selects, untolerated
 from .work import PODS, Placement, PodSet, TopologyRequest, amount
 
@@ -31,8 +32,10 @@ class Domain:
     values: tuple[str, ...]
     """Of each level, from the top."""
     children: "list[Domain]" = field(default_factory=list)
-    free: Amounts = field(default_factory=dict)
+    whole: Amounts = field(default_factory=dict)
     """Of a lowest domain: what nodes have, without what no topology-aware work takes."""
+    free: Amounts = field(default_factory=dict)
+    """What of it is left. A node has it in common with the same node in other flavors."""
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: list[dict[str, Any]] = field(default_factory=list)
     pods: int = 0
@@ -44,7 +47,7 @@ class Domain:
     """1 where the leader finds a place, or has it."""
 
 
-class Refused(Exception):
+class NoPlacement(PodwrightError):
     """The pods find no place."""
 
 
@@ -73,7 +76,9 @@ class Domains:
         nodes: Sequence[Mapping[str, Any]],
         others: Mapping[str, Amounts] | None = None,
     ) -> None:
-        """Args:
+        """Makes the domains.
+
+        Args:
         topologies: Labels of levels from the top, by name.
         flavors: Name, node labels and topology of each flavor.
         nodes: The Nodes.
@@ -81,37 +86,46 @@ class Domains:
         """
         self._levels: dict[str, tuple[str, ...]] = {}
         self._trees: dict[str, list[list[Domain]]] = {}
-        self._usage: dict[tuple[str, ...], Amounts] = {}
+        self._leaves: dict[tuple[str, tuple[str, ...]], Domain] = {}
+        self._able: dict[tuple[str, str], list[Domain]] = {}
+        nodes_free: dict[str, Amounts] = {}
         for name, labels, topology in flavors:
-            if topology in topologies:
-                self._levels[name] = topologies[topology]
-                self._trees[name] = _tree(topologies[topology], labels, nodes, others or {})
+            if topology not in topologies:
+                continue
+            levels = self._levels[name] = topologies[topology]
+            tree = self._trees[name] = _tree(levels, labels, nodes, others or {})
+            for leaf in tree[-1]:
+                self._leaves[name, leaf.values] = leaf
+                leaf.free = dict(leaf.whole)
+                if levels[-1] == HOSTNAME:
+                    leaf.free = nodes_free.setdefault(leaf.values[-1], leaf.free)
 
-    def _key(self, flavor: str, domain: tuple[str, ...]) -> tuple[str, ...]:
-        """A node is the same one in every flavor."""
-        return (domain[-1],) if self._levels[flavor][-1] == HOSTNAME else (flavor, *domain)
+    def _leaf(self, flavor: str, domain: tuple[str, ...]) -> Domain | None:
+        """A lowest domain; work that was placed elsewhere may name a node alone."""
+        leaf = self._leaves.get((flavor, domain))
+        if leaf is None and self._levels[flavor][-1] == HOSTNAME:
+            leaf = next((each for each in self._trees[flavor][-1] if each.values[-1] == domain[-1]), None)
+        return leaf
 
     def hold(self, placements: Iterable[Placement], sign: int = 1) -> None:
         """Put what pods take in use, or take it back."""
         for placement in placements:
-            if placement.flavor not in self._levels:
+            leaf = self._leaf(placement.flavor, placement.domain) if placement.flavor in self._levels else None
+            if leaf is None:
                 continue
-            usage = self._usage.setdefault(self._key(placement.flavor, placement.domain), {})
-            for name, value in _with_pod(dict(placement.requests)).items():
-                usage[name] = usage.get(name, 0) + sign * value * placement.pods
+            pods = placement.pods * sign
+            for name, value in placement.requests:
+                leaf.free[name] = leaf.free.get(name, 0) - value * pods
+            leaf.free[PODS] = leaf.free.get(PODS, 0) - pods
 
-    def holds(self, placements: Iterable[Placement]) -> bool:
+    def holds(self, placements: Sequence[Placement]) -> bool:
         """Whether placements that were chosen before are still free."""
-        needs: dict[tuple[str, ...], Amounts] = {}
-        leaves: dict[tuple[str, ...], Domain] = {}
-        for placement in placements:
-            key = self._key(placement.flavor, placement.domain)
-            need = needs.setdefault(key, {})
-            leaves[key] = next(each for each in self._trees[placement.flavor][-1] if each.values == placement.domain)
-            for name, value in _with_pod(dict(placement.requests)).items():
-                need[name] = need.get(name, 0) + value * placement.pods
-        free = {key: _minus(leaf.free, self._usage.get(key, {})) for key, leaf in leaves.items()}
-        return all(value <= free[key].get(name, 0) for key, need in needs.items() for name, value in need.items())
+        leaves = [self._leaf(placement.flavor, placement.domain) for placement in placements]
+        self.hold(placements)
+        pairs = zip(leaves, placements, strict=True)
+        fits = all(leaf is not None and _is_enough(leaf, placement) for leaf, placement in pairs)
+        self.hold(placements, -1)
+        return fits
 
     def place(self, parts: Sequence[Part], *, empty: bool = False) -> tuple[Placement, ...]:
         """Places for pods.
@@ -121,34 +135,30 @@ class Domains:
             empty: Whether to take nodes for empty but for what no topology-aware work owns.
 
         Raises:
-            Refused: some find none.
+            NoPlacement: some find none.
         """
         result: list[Placement] = []
-        assumed: dict[tuple[str, ...], Amounts] = {}
-        for flavor in sorted({part.flavor for part in parts}):
-            for group in _groups([part for part in parts if part.flavor == flavor]):
-                for placement in self._place(flavor, group, {} if empty else self._usage, assumed):
-                    result.append(placement)
-                    taken = assumed.setdefault(self._key(flavor, placement.domain), {})
-                    for name, value in _with_pod(dict(placement.requests)).items():
-                        taken[name] = taken.get(name, 0) + value * placement.pods
+        try:
+            for flavor in sorted({part.flavor for part in parts}):
+                for group in _groups([part for part in parts if part.flavor == flavor]):
+                    placements = list(self._place(flavor, group, empty=empty))
+                    # The next group finds the place taken.
+                    self.hold(placements)
+                    result += placements
+        finally:
+            self.hold(result, -1)
         return tuple(result)
 
-    def _place(
-        self,
-        flavor: str,
-        group: Sequence[Part],
-        usage: Mapping[tuple[str, ...], Amounts],
-        assumed: Mapping[tuple[str, ...], Amounts],
-    ) -> Iterator[Placement]:
+    def _place(self, flavor: str, group: Sequence[Part], *, empty: bool) -> Iterator[Placement]:
+        """Places of one pod set, or of a leader and workers."""
         levels, tree = self._levels[flavor], self._trees[flavor]
         request = _request(group, levels)
         if not tree or not tree[0]:
-            raise Refused(f"no topology domains at level: {levels[request.level]}")
+            raise NoPlacement(f"no topology domains at level: {levels[request.level]}")
         for leaf in tree[-1]:
-            key = self._key(flavor, leaf.values)
-            free = _minus(_minus(leaf.free, usage.get(key, {})), assumed.get(key, {}))
-            _count_leaf(leaf, free, request, checks=levels[-1] == HOSTNAME)
+            leaf.pods = leaf.pods_beside = leaf.slices = leaf.slices_beside = leaf.leads = 0
+        for leaf in self._eligible(flavor, request.workers.pods):
+            _count_leaf(leaf, leaf.whole if empty else leaf.free, request)
         if request.slice_level == len(levels) - 1:
             for leaf in tree[-1]:
                 _count_slices(leaf, request)
@@ -156,6 +166,23 @@ class Domains:
             for domain in tree[number]:
                 _count(domain, request, at_slices=number == request.slice_level)
         yield from _placements(_Choice(request).choose(tree), request)
+
+    def _eligible(self, flavor: str, pods: PodSet) -> list[Domain]:
+        """Lowest domains to which pods may go; of nodes that is decided one by one."""
+        key = flavor, pods.constraints
+        if key not in self._able:
+            leaves, checks = self._trees[flavor][-1], self._levels[flavor][-1] == HOSTNAME
+            self._able[key] = [
+                leaf
+                for leaf in leaves
+                if not checks or (not untolerated(pods.tolerations, leaf.taints) and selects(pods, leaf.labels))
+            ]
+        return self._able[key]
+
+
+def _is_enough(leaf: Domain, placement: Placement) -> bool:
+    """Whether no more is in use than a domain has of what pods request."""
+    return all(leaf.free.get(name, 0) >= 0 for name in (PODS, *dict(placement.requests)))
 
 
 def _groups(parts: Sequence[Part]) -> list[list[Part]]:
@@ -167,7 +194,7 @@ def _groups(parts: Sequence[Part]) -> list[list[Part]]:
 
 
 def _request(group: Sequence[Part], levels: Sequence[str]) -> _Request:
-    """What a group asks for. Raises Refused where its topology does not have that."""
+    """What a group asks for. Raises NoPlacement where its topology does not have that."""
     workers, leader = group[0], None
     if len(group) > 1:
         leader, workers = sorted(group[:2], key=lambda part: part.count)
@@ -176,14 +203,15 @@ def _request(group: Sequence[Part], levels: Sequence[str]) -> _Request:
     asked = workers.pods.topology or TopologyRequest()
     for level in (asked.required, asked.preferred, asked.slice_level):
         if level and level not in levels:
-            raise Refused(f"no requested topology level: {level}")
+            raise NoPlacement(f"no requested topology level: {level}")
     named = asked.required or asked.preferred
     sliced = asked.slice_level is not None
-    level = levels.index(named) if named else (0 if sliced else len(levels) - 1)
+    unnamed = 0 if sliced else len(levels) - 1
+    level = levels.index(named) if named else unnamed
     slice_level = levels.index(asked.slice_level) if asked.slice_level else len(levels) - 1
     size = asked.slice_size if sliced else 1
     if size <= 0 or level > slice_level or workers.count % size:
-        raise Refused("slices do not divide the pods, or are of a level above that of the pods")
+        raise NoPlacement("slices do not divide the pods, or are of a level above that of the pods")
     return _Request(
         workers, leader, level, bool(asked.required), not named, bool(asked.preferred) or (sliced and not named),
         slice_level, size,
@@ -191,10 +219,7 @@ def _request(group: Sequence[Part], levels: Sequence[str]) -> _Request:
 
 
 def _tree(
-    levels: Sequence[str],
-    labels: Mapping[str, str],
-    nodes: Sequence[Mapping[str, Any]],
-    others: Mapping[str, Amounts],
+    levels: Sequence[str], labels: Mapping[str, str], nodes: Sequence[Mapping[str, Any]], others: Mapping[str, Amounts]
 ) -> list[list[Domain]]:
     """Domains by level from the top, of the nodes that are ready and of a flavor."""
     tree: list[dict[tuple[str, ...], Domain]] = [{} for _ in levels]
@@ -213,8 +238,8 @@ def _tree(
                     tree[number - 1][part[:-1]].children.append(tree[number][part])
         leaf = tree[-1][values]
         for name, text in (node.get("status", {}).get("allocatable") or {}).items():
-            leaf.free[name] = leaf.free.get(name, 0) + amount(name, text)
-        leaf.free = _minus(leaf.free, others.get(node["metadata"]["name"], {}))
+            leaf.whole[name] = leaf.whole.get(name, 0) + amount(name, text)
+        leaf.whole = _minus(leaf.whole, others.get(node["metadata"]["name"], {}))
         leaf.labels, leaf.taints = own, list((node.get("spec") or {}).get("taints") or [])
     return [list(domains.values()) for domains in tree]
 
@@ -226,10 +251,6 @@ def _is_ready(node: Mapping[str, Any]) -> bool:
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
-def _with_pod(requests: Mapping[str, int]) -> Amounts:
-    return {**requests, PODS: requests.get(PODS, 0) or 1}
-
-
 def _minus(amounts: Amounts, taken: Mapping[str, int]) -> Amounts:
     if not taken:
         return amounts
@@ -238,22 +259,21 @@ def _minus(amounts: Amounts, taken: Mapping[str, int]) -> Amounts:
 
 def _times(free: Mapping[str, int], requests: Mapping[str, int]) -> int:
     """How many pods fit."""
-    counts = [free.get(name, 0) // value for name, value in requests.items() if value > 0]
-    return max(0, min(counts)) if counts else 0
+    most = free.get(PODS, 0)
+    for name, value in requests.items():
+        if value > 0:
+            most = min(most, free.get(name, 0) // value)
+    return max(0, most)
 
 
-def _count_leaf(leaf: Domain, free: Amounts, request: _Request, *, checks: bool) -> None:
-    leaf.pods = leaf.pods_beside = leaf.slices = leaf.slices_beside = leaf.leads = 0
-    pods = request.workers.pods
-    if checks and (untolerated(pods.tolerations, leaf.taints) or not selects(pods, leaf.labels)):
-        return
-    each = _with_pod(pods.requests)
+def _count_leaf(leaf: Domain, free: Amounts, request: _Request) -> None:
+    each = request.workers.pods.requests
     leaf.pods = leaf.pods_beside = _times(free, each)
     if request.leader is not None:
-        first = _with_pod(request.leader.pods.requests)
+        first = request.leader.pods.requests
         if _times(free, first) > 0:
             leaf.leads = 1
-            leaf.pods_beside = _times(_minus(free, first), each)
+            leaf.pods_beside = _times(_minus(free, {**first, PODS: 1}), each)
 
 
 def _count_slices(domain: Domain, request: _Request) -> None:
@@ -309,7 +329,7 @@ class _Choice:
         return (-domain.leads, -slices if self.best_fit else slices, domain.pods_beside, domain.values)
 
     def _top(self, tree: Sequence[list[Domain]], level: int, need: int, leads: int) -> tuple[int, list[Domain]]:
-        """The level at which domains are chosen first, and those. Raises Refused."""
+        """The level at which domains are chosen first, and those. Raises NoPlacement."""
         request = self.request
         listed = sorted(tree[level], key=self._order_with_leader)
         holding = [each for each in listed if each.leads >= leads and _capacity(each, leads, in_slices=True) >= need]
@@ -319,7 +339,9 @@ class _Choice:
             return level, [holding[0]]
         if request.is_required:
             most = max((_capacity(each, leads, in_slices=True) for each in listed), default=0)
-            raise Refused(f"topology allows to fit only {most * request.slice_size} out of {request.workers.count} pods")
+            raise NoPlacement(
+                f"topology allows to fit only {most * request.slice_size} out of {request.workers.count} pods"
+            )
         if request.goes_up and level > 0:
             return self._top(tree, level - 1, need, leads)
         return level, self._several(listed, need, leads)
@@ -344,15 +366,13 @@ class _Choice:
             chosen.append(domain)
             rest -= domain.slices
         if rest > 0 or leads:
-            raise Refused(
+            raise NoPlacement(
                 f"topology allows to fit only {(need - rest) * self.request.slice_size} out of "
                 f"{self.request.workers.count} pods"
             )
         return chosen
 
-    def _shrink(
-        self, listed: Sequence[Domain], need: int, leads: int, size: int, *, in_slices: bool
-    ) -> list[Domain]:
+    def _shrink(self, listed: Sequence[Domain], need: int, leads: int, size: int, *, in_slices: bool) -> list[Domain]:
         """As many of these domains as it takes, each with its part."""
         left, rest = _leader_first(list(listed), need, leads, in_slices=in_slices), need
         chosen: list[Domain] = []
@@ -368,7 +388,7 @@ class _Choice:
             rest, leads = rest - taken, leads - domain.leads
             chosen.append(domain)
         if rest > 0 or leads:
-            raise Refused(f"{rest * size} pods find no place below the domains that hold them")
+            raise NoPlacement(f"{rest * size} pods find no place below the domains that hold them")
         return chosen
 
 

@@ -1,7 +1,7 @@
 """The tree of cohorts and cluster queues, what of their quotas is in use, and what is left for each.
 
-The arithmetic is that of Kueue 0.19.2's resource nodes (`pkg/cache/scheduler/resource_node.go`, read 2026-11-23). What a
-node lends to its parent is a function of its own usage alone, so usage can be added and removed in any order.
+The arithmetic is that of Kueue 0.19.2's resource nodes (`pkg/cache/scheduler/resource_node.go`, read 2026-11-23). What
+a node lends to its parent is a function of its own usage alone, so usage can be added and removed in any order.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,6 +23,7 @@ class Node:
     """A cohort, or the part of a cluster queue that is the same."""
 
     def __init__(self, name: str, size: int, weight: float = 1.0) -> None:
+        """A node without quota, for so many flavor-resources."""
         self.name = name
         self.weight = weight
         self.parent: Node | None = None

@@ -22,7 +22,7 @@ class TopologyRequest(NamedTuple):
     is_unconstrained: bool = False
 
     @property
-    def places(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether it asks for a place; a group alone does not."""
         return bool(self.required or self.preferred or self.slice_level or self.is_unconstrained)
 
@@ -42,6 +42,11 @@ class PodSet:
     """The terms of its required node affinity."""
     tolerations: list[dict[str, Any]] = field(default_factory=list)
     topology: TopologyRequest | None = None
+    constraints: str = ""
+    """What nodes they may go to, as one text."""
+
+    def __post_init__(self) -> None:
+        self.constraints = repr((sorted(self.selector.items()), self.affinity, self.tolerations))
 
 
 class Placement(NamedTuple):
@@ -92,8 +97,7 @@ class Work:
     def __post_init__(self) -> None:
         self.ordered = self.ordered or self.created
         sets = tuple(
-            (item.name, item.count, item.least, item.topology, tuple(sorted(item.requests.items())), repr(item.selector))
-            + (repr(item.affinity), repr(item.tolerations))
+            (item.name, item.count, item.least, item.topology, tuple(sorted(item.requests.items())), item.constraints)
             for item in self.pod_sets
         )
         self.shape = (self.priority, sets)

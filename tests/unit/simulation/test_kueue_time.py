@@ -1,0 +1,163 @@
+"""What happens over time: who waits, who overtakes, who is stopped and comes again."""
+
+import random
+from typing import Any
+
+import pytest
+
+from kueue_objects import Object, cluster_queue, flavor, local_queue, workload
+from podwright.config.errors import InvalidValue
+from podwright.planning.simulation.assumptions import Assumptions
+from podwright.planning.simulation.kueue.admitted import work_in
+from podwright.planning.simulation.kueue.events import History, Job, simulate
+from podwright.planning.simulation.kueue.policy import policy
+
+WITHIN = {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"}
+AT_ONCE = Assumptions(grace_seconds=0.0, repeated_seconds=0.0)
+
+
+def history(
+    queues: list[Object],
+    work: list[tuple[Object, float]],
+    assumptions: Assumptions = AT_ONCE,
+    configuration: Object | None = None,
+) -> History:
+    every = [*queues, flavor("default"), *(local_queue(item["metadata"]["name"]) for item in queues)]
+    decides = policy(every, configuration)
+    return simulate(decides, [Job(work_in(decides, item), seconds) for item, seconds in work], assumptions)
+
+
+def times(result: History) -> dict[str, list[tuple[float, float]]]:
+    first = min(job.work.created for job in result.jobs)
+    return {
+        job.work.name: [(turn.start - first, (turn.end or result.end) - first) for turn in job.turns]
+        for job in result.jobs
+    }
+
+
+def test_what_waits_is_looked_at_a_second_after_quota_became_free() -> None:
+    result = history([cluster_queue("a")], [(workload("one", "a", 8), 100), (workload("two", "a", 8, 10), 100)])
+    assert times(result) == {"one": [(0, 100)], "two": [(101, 201)]}
+
+
+def test_what_comes_just_then_overtakes_what_is_parked() -> None:
+    work = [(workload("one", "a", 8), 100), (workload("two", "a", 8, 10), 100), (workload("three", "a", 4, 100), 100)]
+    assert times(history([cluster_queue("a")], work))["three"] == [(100, 200)]
+    strict = history([cluster_queue("a", queueingStrategy="StrictFIFO")], work)
+    assert times(strict)["two"] == [(100, 200)], "a strict queue parks nobody"
+
+
+def test_what_is_like_parked_work_is_parked_as_it_comes() -> None:
+    work = [(workload("one", "a", 8), 100), (workload("two", "a", 8, 10), 100), (workload("three", "a", 8, 100), 100)]
+    assert times(history([cluster_queue("a")], work)) == {"one": [(0, 100)], "two": [(101, 201)], "three": [(202, 302)]}
+
+
+def test_a_large_job_blocks_a_strict_queue_alone() -> None:
+    work = [(workload("one", "a", 4), 100), (workload("large", "a", 8, 1), 100), (workload("small", "a", 4, 2), 100)]
+    assert times(history([cluster_queue("a")], work))["small"] == [(2, 102)]
+    strict = times(history([cluster_queue("a", queueingStrategy="StrictFIFO")], work))
+    assert strict["small"][0][0] >= strict["large"][0][1]
+
+
+def test_a_stopped_job_comes_again_at_its_old_place_and_repeats_what_it_lost() -> None:
+    work = [
+        (workload("low", "a", 8), 1000),
+        (workload("other", "a", 8, 10), 50),
+        (workload("high", "a", 8, 600, priority=5), 100),
+    ]
+    assumptions = Assumptions(grace_seconds=30.0, repeated_seconds=200.0)
+    result = history([cluster_queue("a", preemption=WITHIN)], work, assumptions)
+    moments = times(result)
+    assert moments["high"] == [(630, 730)], "after the pods of its victim are gone"
+    assert moments["low"] == [(0, 630), (731, 731 + 600)], "400 s are done, and it stands before `other` again"
+    (preemption,) = result.preemptions
+    assert (preemption.victim.work.name, preemption.preemptor.work.name, preemption.reason) == (
+        "low", "high", "InClusterQueue",
+    )  # fmt: skip
+
+
+def test_who_preempts_is_not_overtaken_while_its_victims_end() -> None:
+    work = [
+        (workload("low", "a", 8), 1000),
+        (workload("high", "a", 8, 10, priority=5), 100),
+        (workload("higher", "a", 8, 20, priority=9), 100),
+    ]
+    moments = times(history([cluster_queue("a", preemption=WITHIN)], work, Assumptions(grace_seconds=60.0)))
+    assert moments["high"][0][0] == 70
+
+
+def test_fewer_pods_take_longer_in_proportion() -> None:
+    elastic = workload("elastic", "a", 1, 1, count=8, minCount=2)
+    result = history([cluster_queue("a")], [(workload("one", "a", 4), 50), (elastic, 100)])
+    assert times(result)["elastic"] == [(1, 201)]
+
+
+def test_a_job_that_never_fits_says_why_and_ends_the_simulation() -> None:
+    result = history([cluster_queue("a")], [(workload("huge", "a", 9), 10), (workload("small", "a", 1), 10)])
+    huge, small = sorted(result.jobs, key=lambda job: job.work.name)
+    assert small.finished
+    assert (huge.turns, huge.finished) == ([], None)
+    assert "9 asked for, 8 at most" in huge.waits_for
+
+
+def test_with_block_admission_the_next_job_waits_until_the_last_is_ready() -> None:
+    configuration = {"waitForPodsReady": {"timeout": "30m0s", "blockAdmission": True}}
+    work = [(workload("one", "a", 1), 500), (workload("two", "b", 1), 500)]
+    queues = [cluster_queue("a"), cluster_queue("b")]
+    slow = Assumptions(startup_seconds=60.0)
+    assert {start for ((start, _),) in times(history(queues, work, slow, configuration)).values()} == {0, 60}
+    assert {start for ((start, _),) in times(history(queues, work, slow)).values()} == {0}
+
+
+def test_assumptions_under_which_nothing_runs_are_refused() -> None:
+    configuration = {"waitForPodsReady": {"timeout": "1m0s"}}
+    with pytest.raises(InvalidValue, match="sends work back after 60 s"):
+        history([cluster_queue("a")], [], Assumptions(startup_seconds=61.0), configuration)
+    with pytest.raises(InvalidValue, match="would never end"):
+        history([cluster_queue("a")], [(workload("one", "a", 8), 10)], Assumptions(failures_per_node_hour=3.0))
+
+
+def test_failures_of_nodes_make_jobs_longer() -> None:
+    assumptions = Assumptions(repeated_seconds=360.0, failures_per_node_hour=1.0)
+    result = history([cluster_queue("a")], [(workload("one", "a", 8), 900)], assumptions)
+    assert times(result) == {"one": [(0, 1000)]}
+
+
+def random_work(seed: int) -> tuple[list[Object], list[tuple[Object, float]]]:
+    source = random.Random(seed)
+    queues = [
+        cluster_queue(name, "all", {"default": source.choice((4, 8, (8, 8), (4, None, 2)))}, preemption=WITHIN)
+        for name in "abcd"
+    ]
+    work: list[tuple[Object, float]] = []
+    for number in range(120):
+        arguments: dict[str, Any] = {"priority": source.choice((0, 0, 10, 20))}
+        item = workload(f"{number}", source.choice("abcd"), source.choice((1, 2, 4)), number * 37, **arguments)
+        work.append((item, float(source.randrange(60, 3600))))
+    return queues, work
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("is_fair", [False, True])
+def test_quota_is_never_exceeded_but_by_victims_that_end_and_all_that_fits_ends(seed: int, is_fair: bool) -> None:
+    queues, work = random_work(seed)
+    configuration = {"fairSharing": {"enable": True}} if is_fair else {}
+    result = history(queues, work, Assumptions(), configuration)
+    notified = {(id(each.victim), each.time) for each in result.preemptions}
+    changes: list[tuple[float, int]] = []
+    for job in result.jobs:
+        assert job.finished is not None, job.waits_for
+        gpus = sum(pods.count * pods.requests["nvidia.com/gpu"] for pods in job.work.pod_sets)
+        for turn in job.turns:
+            assert turn.end is not None
+            # Kueue admits beside victims whose pods have not ended yet.
+            times_of_notice = [time for victim, time in notified if victim == id(job) and time >= turn.start]
+            changes += [(turn.start, gpus), (min(times_of_notice, default=turn.end), -gpus)]
+    total = sum(int(item["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"]) for item in queues)
+    used = 0
+    for _, change in sorted(changes):
+        used += change
+        assert 0 <= used <= total
+    again = history(*random_work(seed), Assumptions(), configuration)
+    assert times(again) == times(result)
+    assert len(again.preemptions) == len(result.preemptions) > 0
