@@ -1,7 +1,7 @@
 """Simulate who gets what, and when: work of a trace, or made up, under the policy of an environment.
 
 Needs no account, no cluster and no Kubernetes. A trace is CSV (docs/user/simulation.md has its columns), what
-`kubectl get workloads --all-namespaces --output=json` or `sacct --parsable2` prints, or podwright's own metrics: the
+`kubectl get workloads --all-namespaces --output=json` or Slurm's `sacct` prints, or podwright's own metrics: the
 word `metrics` for those of the environment's workspace, or the address of a Prometheus. Rows that cannot be jobs are
 named with their line and counted; the rest runs.
 """
