@@ -374,6 +374,9 @@ def test_a_rendered_batch_job_runs_on_its_nodes(cluster: SimulatedSlurmCluster) 
     cluster.put("/usr/local/bin/srun", SRUN, mode=0o755)
     script = 'echo "$SLURM_NODEID: $* ($NOTE)"; sleep 5'
     cluster.put("/usr/local/bin/torchrun", f"#!/bin/bash\n{script}\n", mode=0o755)
+    # slurmctld hears of accounts from slurmdbd.
+    known = "scontrol show assoc_mgr flags=assoc users=ada"
+    cluster.until(lambda: "Account=research" in cluster.says(known), "the account is known")
     number = cluster.says("cd /tmp && setpriv --reuid ada --regid ada --init-groups sbatch --parsable job.sh").strip()
     cluster.until(lambda: job(cluster, number)["JobState"] == "RUNNING", "it runs")
     (row,) = rows_of(cluster.says(f"squeue --noheader --format='{FORMAT}'"))

@@ -78,7 +78,7 @@ class SandboxEnvironment:
         subnet = {
             "Type": "AWS::EC2::Subnet",
             "DeletionPolicy": policy,
-            "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.9.0.0/24"},
+            "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.9.0.0/24", "AvailabilityZoneId": "usw2-az1"},
         }
         export = {"Vpc": {"Value": {"Ref": "Vpc"}, "Export": {"Name": f"{self.name}-vpc"}}}
         made = self.stack("network", {"Vpc": vpc, "Subnet": subnet}, protected=protected, Outputs=export)
