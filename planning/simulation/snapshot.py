@@ -58,7 +58,10 @@ def read_snapshot(text: str, default_seconds: float) -> Snapshot:
     workloads = [item for item in known if item["kind"] == "Workload"]
     ended = [item for item in workloads if condition(item, "Finished") is not None]
     waiting = tuple(item for item in workloads if condition(item, "Finished") is None)
-    taken = max(time for item in known for time in _times(item))
+    times = [time for item in known for time in _times(item)]
+    if not times:
+        raise InvalidValue("none of its objects says when it was made, so it is of no time")
+    taken = max(times)
     typical = _typical(ended)
     seconds = {name_of(item): _seconds(item, typical, default_seconds, taken) for item in waiting}
     guessed = sum(1 for item in waiting if queue_of(item) not in typical)

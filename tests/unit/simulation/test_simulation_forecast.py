@@ -50,7 +50,9 @@ def test_a_snapshot_is_the_state_of_a_cluster() -> None:
     assert "clusterqueues" in COMMAND
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"items": [1]}', '{"items": []}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"items": [1]}', '{"items": []}', '{"items": [{"kind": "ClusterQueue", "metadata": {}}]}']
+)
 def test_what_is_no_snapshot_is_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
         read_snapshot(text, 60)

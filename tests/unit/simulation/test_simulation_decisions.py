@@ -1,0 +1,85 @@
+"""Decisions about environments of ours: the story that a real Kueue plays, and a forecast from a cluster's state."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kueue_objects import GPU, cluster_queue, flavor, local_queue, node, workload
+from podwright.config.catalog.instance_types import environment_types
+from podwright.config.errors import CommandError
+from podwright.config.loading.project import Project
+from podwright.operations.simulation.decisions import continued, decide
+from podwright.operations.simulation.policies import policy_of
+from podwright.operations.simulation.run import Submission
+from podwright.planning.jobs.plan import Planner
+from podwright.planning.simulation.assumptions import Assumptions
+from podwright.planning.simulation.planned_workload import planned_workload
+from podwright.planning.simulation.snapshot import read_snapshot
+from podwright.planning.simulation.summary.forecast import forecast
+
+ROOT = Path(__file__).resolve().parents[3]
+BEGIN = 1_800_000_000.0
+
+
+def test_two_teams_play_as_on_a_real_kueue() -> None:
+    """docs/scenarios/two-teams.md, whose tables tests/stories reads from a real API server."""
+    environment = Project.at(ROOT).load("two-teams").environment
+    types = environment_types(environment.instance_types)
+    planner = Planner(environment, types)
+    work = []
+    for number, name in enumerate(("train-a", "train-b", "experiment-b")):
+        plan = planner.plan(name)
+        priority = environment.governance.priorities[plan.job.priority or ""]
+        item = planned_workload(plan, priority, BEGIN + 600 * number)
+        item["metadata"]["uid"] = name
+        work.append(Submission(item, plan.job.team or "", 3600.0))
+    outcome = decide(policy_of(environment, types), work, Assumptions(grace_seconds=30.0))
+    stops = [(stop.time - BEGIN, stop.victim, stop.preemptor, stop.reason) for stop in outcome.stops]
+    assert stops[:2] == [
+        (600.0, "train-a", "train-b", "InCohortReclamation"),
+        (1200.0, "train-b", "experiment-b", "InClusterQueue"),
+    ]
+    jobs = {job.name: job for job in outcome.jobs}
+    assert jobs["train-a"].runs[0].accelerators == 8, "it borrows the node of team B"
+    assert [(run.start - BEGIN, run.accelerators) for run in jobs["experiment-b"].runs] == [(1230.0, 8)]
+    assert jobs["train-a"].runs[1].start >= (jobs["experiment-b"].finished or 0.0), "it waits, and nobody stops again"
+
+
+def snapshot(*items: dict[str, Any]) -> str:
+    objects = [flavor("default"), cluster_queue("a"), local_queue("a"), node("n1")]
+    running = workload("running", "a", 6)
+    running["status"] = {
+        "conditions": [
+            {"type": kind, "status": "True", "lastTransitionTime": "2026-11-25T00:00:00Z"}
+            for kind in ("QuotaReserved", "Admitted")
+        ],
+        "admission": {
+            "clusterQueue": "a",
+            "podSetAssignments": [
+                {"name": "main", "flavors": {GPU: "default"}, "resourceUsage": {GPU: "6"}, "count": 1}
+            ],
+        },
+    }
+    every = [*objects, *({"kind": "Workload", **item} for item in (running, *items))]
+    return json.dumps({"items": every})
+
+
+@pytest.mark.parametrize(
+    ("gpus", "starts_in", "waits_for"), [(2, 0.0, ""), (4, 3541.0, ""), (9, None, "9 asked for, 8 at most")]
+)
+def test_a_forecast_continues_from_what_runs_and_waits(gpus: int, starts_in: float | None, waits_for: str) -> None:
+    before = workload("waits", "a", 7, 30)
+    state = read_snapshot(snapshot(before, workload("newest", "a", 1, 60, priority=-1)), 3600.0)
+    result = forecast(continued(state, workload("mine", "a", gpus, 60, priority=1), 600.0, Assumptions()), "mine")
+    assert result.starts_in == starts_in
+    assert waits_for in result.waits_for
+
+
+def test_a_policy_that_kueue_refuses_is_refused_with_its_reason() -> None:
+    state = read_snapshot(snapshot(), 60.0)
+    queue = cluster_queue("a", quotas={"default": (8, 4)})
+    others = tuple(item for item in state.objects if item["kind"] != "ClusterQueue")
+    with pytest.raises(CommandError, match="borrowingLimit and no cohort, which Kueue refuses"):
+        continued(state._replace(objects=(queue, *others)), workload("mine", "a", 1), 60.0, Assumptions())
