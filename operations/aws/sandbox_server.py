@@ -22,8 +22,6 @@ DEFAULT_PORT = 4599
 _RECORD = "server.json"
 _STOP_SECONDS = 30.0
 _BACKLOG = 128
-# glibc keeps what was freed in an arena of each thread, and for good once large contents came by: half of the process.
-_MEMORY = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072"}
 
 
 class SandboxError(PodwrightError):
@@ -103,7 +101,6 @@ def _started(root: Path, directory: Path, port: int | None, time_scale: float, k
             text=True,
             cwd=root,
             pass_fds=sockets,
-            env=os.environ | _MEMORY,
         )
     if result.returncode:
         raise SandboxError(f"The sandbox did not come up on port {running.port}:\n{result.stderr.strip()}")

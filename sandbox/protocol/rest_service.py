@@ -15,13 +15,13 @@ from urllib.parse import unquote
 
 from botocore import xform_name
 from botocore.model import Shape
+from botocore.session import Session
 from botocore.validate import ParamValidator
 from moto.core.exceptions import ServiceException
 from werkzeug.wrappers import Request, Response
 
 from .accounts import account_of_request
 from .json_objects import JsonObject
-from .models import shared_session
 from .service import refuse
 
 _SCOPE = re.compile(r"Credential=[^/]+/[0-9]+/([^/]+)/([^/]+)/aws4_request")
@@ -38,7 +38,7 @@ class RestService:
 
     def __init__(self, name: str, kind: type, backend: Callable[[str], object]) -> None:
         self.backend = backend
-        model: Any = shared_session().get_service_model(name)  # botocore's stubs hide what its cached properties give
+        model: Any = Session().get_service_model(name)  # botocore's stubs hide what its cached properties give
         self._routes = list[tuple[str, re.Pattern[str], Any, str]]()
         for operation in [model.operation_model(operation) for operation in model.operation_names]:
             method = xform_name(operation.name)

@@ -7,6 +7,8 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
+from botocore.session import Session
+
 from ..eks.service import Eks
 from ..hyperpod import events as hyperpod_news
 from ..hyperpod import logs as hyperpod_logs
@@ -23,7 +25,6 @@ from ..hyperpod.verdicts import publish
 from ..protocol.clients import Clients
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject, merged, picked, without
-from ..protocol.models import shared_session
 from ..protocol.service import refuse
 from ..services.event_bus import EventBus
 from ..services.quotas import Quotas
@@ -38,7 +39,7 @@ _DEPENDENCY = ("v1", "ServiceAccount", "deep-health-check-service-account", "aws
 @lru_cache(maxsize=1)
 def instance_types() -> list[str]:
     """The instance types that HyperPod has, by SageMaker's service model."""
-    model = shared_session().get_service_model("sagemaker")
+    model = Session().get_service_model("sagemaker")
     return list(model.shape_for("ClusterInstanceType").enum)  # pyrefly: ignore[missing-attribute]
 
 

@@ -20,7 +20,6 @@ from ..eks.control_planes import ControlPlanes, Webhooks
 from ..eks.service import Eks
 from ..hyperpod.cluster import Timing
 from ..kubernetes.clusters import Kubernetes
-from ..protocol.models import shared_session
 from ..sagemaker.service import HyperPod
 from ..services.event_bus import EventBus
 from ..services.fsx import Fsx
@@ -34,7 +33,6 @@ from .cost_tags import CostTags
 
 # How much shorter a handler's own waiting is than in AWS; the sandbox's nodes boot in seconds instead of minutes.
 _HANDLER_SLEEP = 0.02
-_MAKING = threading.Lock()
 State = dict[str, Any]
 
 
@@ -54,17 +52,8 @@ class Loopback:
 def _client(endpoint: str, key: str, service: str, region: str) -> Any:
     # An add-on brings an operator, which takes minutes to get ready on a busy machine.
     config = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}, read_timeout=300)
-    session: Any = Session(botocore_session=shared_session())
-    # Making a client changes its session, which all threads share.
-    with _MAKING:
-        return session.client(
-            service,
-            region,
-            endpoint_url=endpoint,
-            aws_access_key_id=key,
-            aws_secret_access_key="sandbox",
-            config=config,
-        )
+    session: Any = Session(key, "sandbox", region_name=region)
+    return session.client(service, endpoint_url=endpoint, config=config)
 
 
 @dataclass(frozen=True)
