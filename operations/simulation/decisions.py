@@ -5,8 +5,10 @@ from typing import Any
 
 from ...config.catalog.instance_types import environment_types
 from ...config.errors import CommandError, InvalidValue
+from ...config.settings.environment import Environment
 from ...planning.quota.amounts import is_accelerator
 from ...planning.quota.policy import TeamPolicy, environment_policy
+from ...planning.quota.team_names import team_namespace
 from ...planning.simulation.assumptions import Assumptions
 from ...planning.simulation.kueue.admitted import work_in
 from ...planning.simulation.kueue.events import History, Job, Turn, simulate
@@ -14,7 +16,7 @@ from ...planning.simulation.kueue.policy import Policy as KueuePolicy
 from ...planning.simulation.kueue.policy import check, policy
 from ...planning.simulation.snapshot import Snapshot, name_of
 from ...planning.simulation.summary.outcome import JobOutcome, Outcome, Run, Stop
-from .policies import Policy
+from .policies import Policy, policy_of
 from .run import Submission
 
 
@@ -33,9 +35,23 @@ def decide(chosen: Policy, work: Sequence[Submission], assumptions: Assumptions)
     return _outcome(environment.name, history, teams, (guaranteed, capacity, weights))
 
 
-def continued(snapshot: Snapshot, planned: dict[str, Any], seconds: float, assumptions: Assumptions) -> Outcome:
-    """What happens from a snapshot on with one more Workload. Raises CommandError."""
-    decides = _policy(snapshot.objects, {})
+def continued(
+    snapshot: Snapshot, environment: Environment, planned: dict[str, Any], seconds: float, assumptions: Assumptions
+) -> Outcome:
+    """What happens from a snapshot on with one more Workload.
+
+    Args:
+        snapshot: Everything that Kubernetes shows.
+        environment: What is deployed there: it configures Kueue's manager, which Kubernetes does not show.
+        planned: The Workload.
+        seconds: How long it runs.
+        assumptions: What no policy says.
+
+    Raises:
+        CommandError: Kueue refuses the policy, or nothing would ever run.
+    """
+    chosen = policy_of(environment, environment_types(environment.instance_types))
+    decides = _policy(snapshot.objects, chosen.configuration)
     known = [Job(work_in(decides, item), snapshot.seconds[name_of(item)]) for item in snapshot.workloads]
     running = [job for job in known if job.work.reserved is not None]
     waiting = [job for job in known if job.work.reserved is None]
@@ -44,8 +60,9 @@ def continued(snapshot: Snapshot, planned: dict[str, Any], seconds: float, assum
         job.work.created = snapshot.taken
     waiting.append(Job(work_in(decides, planned), seconds))
     history = _simulated(decides, waiting, assumptions, running)
-    teams = {id(job): job.work.namespace for job in history.jobs}
-    return _outcome("", history, teams, ({}, {}, {}))
+    names = {team_namespace(chosen.engine, team): team for team in environment.governance.teams}
+    teams = {id(job): names.get(job.work.namespace, job.work.namespace) for job in history.jobs}
+    return _outcome(environment.name, history, teams, ({}, {}, {}))
 
 
 def _guaranteed(team: TeamPolicy) -> dict[str, int]:

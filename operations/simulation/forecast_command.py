@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...config.errors import CommandError, InvalidValue
+from ...config.settings.environment import Environment
 from ...planning.simulation.assumptions import Assumptions
 from ...planning.simulation.planned_workload import ONE_SET, planned_workload
 from ...planning.simulation.snapshot import COMMAND, Snapshot, read_snapshot
@@ -23,9 +24,11 @@ from .command import add_assumptions, as_time, assumptions_of
 from .decisions import continued
 from .forecast_lines import forecast_lines
 
-Continue = Callable[[Snapshot, dict[str, Any], float, Assumptions], Outcome]
-"""Continues from a state with one more Workload, which runs so many seconds, until nothing is left to happen."""
+Continue = Callable[[Snapshot, Environment, dict[str, Any], float, Assumptions], Outcome]
+"""Continues from the state of an environment with one more Workload, which runs so many seconds, until nothing is left
+to happen."""
 _ENGINES = ("hyperpod", "kueue")
+_CONFIGURED = "Kueue's manager is configured as the file says; a cluster does not show it"
 _ALONE = "no other job is submitted from now on"
 
 
@@ -64,12 +67,14 @@ def answer(args: argparse.Namespace, continued: Continue) -> int:
     assumptions = assumptions_of(args)
     snapshot = _snapshot(args)
     priority = environment.governance.priorities.get(plan.job.priority or "", 0)
-    outcome = continued(snapshot, planned_workload(plan, priority, snapshot.taken), args.duration, assumptions)
+    planned = planned_workload(plan, priority, snapshot.taken)
+    outcome = continued(snapshot, environment, planned, args.duration, assumptions)
     result = forecast(outcome, plan.name)
     sentences = (
         *snapshot.assumptions,
         f"{args.job} runs for {args.duration / 3600:g} h",
         _ALONE,
+        _CONFIGURED,
         ONE_SET,
         *assumptions.sentences(),
     )

@@ -7,7 +7,7 @@ from ...config.catalog.instance_types import Catalog
 from ...config.catalog.topologies import HOSTNAME, topology
 from ...config.settings.environment import Environment
 from ...config.settings.groups import InstanceGroup
-from ..jobs.plan import GROUP_LABEL, TYPE_LABEL, Planner
+from ..jobs.plan import ARCHITECTURE_LABEL, GROUP_LABEL, TYPE_LABEL, Planner
 from ..jobs.topology import LABELS, ultraserver
 from ..quota.amounts import CPU, MEMORY, quantity
 from ..quota.stock import Stock
@@ -49,7 +49,8 @@ def _node(
         _ULTRASERVER: f"{group}-ultraserver-{index // (server.instances if server else 1)}",
     }
     levels = topology(settings.types, types).levels
-    labels = {GROUP_LABEL: group, TYPE_LABEL: rows[0].name} | {level: values.get(level, group) for level in levels}
+    labels = {GROUP_LABEL: group, TYPE_LABEL: rows[0].name, ARCHITECTURE_LABEL: rows[0].kubernetes_architecture}
+    labels |= {level: values.get(level, group) for level in levels}
     return {
         "apiVersion": "v1",
         "kind": "Node",

@@ -65,8 +65,13 @@ def read_snapshot(text: str, default_seconds: float) -> Snapshot:
     typical = _typical(ended)
     seconds = {name_of(item): _seconds(item, typical, default_seconds, taken) for item in waiting}
     guessed = sum(1 for item in waiting if queue_of(item) not in typical)
-    assumptions = [f"{len(waiting) - guessed} jobs run as long as the median of what ended in their queue"]
-    assumptions += [f"{guessed} jobs run for {default_seconds / 3600:g} h, as nothing has ended in their queue"]
+    known_to_last = len(waiting) - guessed
+    assumptions = (
+        [f"{known_to_last} jobs run as long as the median of what ended in their queue"] if known_to_last else []
+    )
+    assumptions += (
+        [f"{guessed} jobs run for {default_seconds / 3600:g} h, as nothing has ended in their queue"] if guessed else []
+    )
     return Snapshot(
         taken, tuple(item for item in known if item["kind"] != "Workload"), waiting, seconds, tuple(assumptions)
     )

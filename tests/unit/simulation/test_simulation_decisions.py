@@ -16,16 +16,17 @@ from podwright.operations.simulation.run import Submission
 from podwright.planning.jobs.plan import Planner
 from podwright.planning.simulation.assumptions import Assumptions
 from podwright.planning.simulation.planned_workload import planned_workload
-from podwright.planning.simulation.snapshot import read_snapshot
+from podwright.planning.simulation.snapshot import Snapshot, read_snapshot
 from podwright.planning.simulation.summary.forecast import forecast
 
 ROOT = Path(__file__).resolve().parents[3]
 BEGIN = 1_800_000_000.0
+TWO_TEAMS = Project.at(ROOT).load("two-teams").environment
 
 
 def test_two_teams_play_as_on_a_real_kueue() -> None:
     """docs/scenarios/two-teams.md, whose tables tests/stories reads from a real API server."""
-    environment = Project.at(ROOT).load("two-teams").environment
+    environment = TWO_TEAMS
     types = environment_types(environment.instance_types)
     planner = Planner(environment, types)
     work = []
@@ -45,6 +46,29 @@ def test_two_teams_play_as_on_a_real_kueue() -> None:
     assert jobs["train-a"].runs[0].accelerators == 8, "it borrows the node of team B"
     assert [(run.start - BEGIN, run.accelerators) for run in jobs["experiment-b"].runs] == [(1230.0, 8)]
     assert jobs["train-a"].runs[1].start >= (jobs["experiment-b"].finished or 0.0), "it waits, and nobody stops again"
+
+
+@pytest.mark.parametrize("name", Project.at(ROOT).names)
+def test_every_job_of_a_file_starts_on_a_cluster_where_nothing_runs(name: str) -> None:
+    """Quota, flavors and nodes of the file have all that its jobs request, whatever Kueue does not count."""
+    environment = Project.at(ROOT).load(name).environment
+    types = environment_types(environment.instance_types)
+    jobs = [key for key, job in environment.jobs.items() if getattr(job, "team", None)]
+    if (
+        environment.governance.engine not in ("hyperpod", "kueue")
+        or environment.cluster.orchestrator != "eks"
+        or not jobs
+    ):
+        return
+    objects = policy_of(environment, types).objects
+    state = Snapshot(BEGIN, objects, (), {}, ())
+    for key in jobs:
+        plan = Planner(environment, types).plan(key)
+        result = forecast(
+            continued(state, environment, planned_workload(plan, 0, BEGIN), 60.0, Assumptions()), plan.name
+        )
+        assert result.starts_in == 0.0, f"{key}: {result.waits_for}"
+        assert result.team == plan.job.team
 
 
 def snapshot(*items: dict[str, Any]) -> str:
@@ -72,7 +96,9 @@ def snapshot(*items: dict[str, Any]) -> str:
 def test_a_forecast_continues_from_what_runs_and_waits(gpus: int, starts_in: float | None, waits_for: str) -> None:
     before = workload("waits", "a", 7, 30)
     state = read_snapshot(snapshot(before, workload("newest", "a", 1, 60, priority=-1)), 3600.0)
-    result = forecast(continued(state, workload("mine", "a", gpus, 60, priority=1), 600.0, Assumptions()), "mine")
+    result = forecast(
+        continued(state, TWO_TEAMS, workload("mine", "a", gpus, 60, priority=1), 600.0, Assumptions()), "mine"
+    )
     assert result.starts_in == starts_in
     assert waits_for in result.waits_for
 
@@ -82,4 +108,4 @@ def test_a_policy_that_kueue_refuses_is_refused_with_its_reason() -> None:
     queue = cluster_queue("a", quotas={"default": (8, 4)})
     others = tuple(item for item in state.objects if item["kind"] != "ClusterQueue")
     with pytest.raises(CommandError, match="borrowingLimit and no cohort, which Kueue refuses"):
-        continued(state._replace(objects=(queue, *others)), workload("mine", "a", 1), 60.0, Assumptions())
+        continued(state._replace(objects=(queue, *others)), TWO_TEAMS, workload("mine", "a", 1), 60.0, Assumptions())

@@ -10,6 +10,7 @@ import pytest
 
 from podwright.config.errors import CommandError
 from podwright.config.loading.project import Project
+from podwright.config.settings.environment import Environment
 from podwright.operations.simulation import forecast_command
 from podwright.planning.simulation.assumptions import Assumptions
 from podwright.planning.simulation.snapshot import Snapshot, read_snapshot
@@ -29,7 +30,9 @@ def pending(count: int) -> str:
     return json.dumps({"kind": "List", "items": items})
 
 
-def after_all(snapshot: Snapshot, workload: dict[str, Any], seconds: float, assumptions: Assumptions) -> Outcome:
+def after_all(
+    snapshot: Snapshot, environment: Environment, workload: dict[str, Any], seconds: float, assumptions: Assumptions
+) -> Outcome:
     """The job starts when everything that waits has run, one after the other; it never does behind ten."""
     name, start = workload["metadata"]["name"], snapshot.taken + sum(snapshot.seconds.values())
     job = JobOutcome(name, "product", snapshot.taken, 16, waits_for="insufficient unused quota")
