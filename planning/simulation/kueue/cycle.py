@@ -62,12 +62,13 @@ class Scheduler:
         """What comes of at most one head of each queue, in the order in which they were processed."""
         self._now, self._admits = now, False
         entries = [self.nominate(work, now) for work in heads]
-        waiting = [entry for entry in entries if entry.status in (Status.NO_FIT, Status.PREEMPTING, Status.ADMITTED)]
-        refused = [entry for entry in entries if entry not in waiting]
+        # Of all others the turn makes no difference, and finding it is what takes time with fair sharing.
+        rivals = [entry for entry in entries if entry.status in (Status.PREEMPTING, Status.ADMITTED)]
+        refused = [entry for entry in entries if entry.status not in (Status.PREEMPTING, Status.ADMITTED)]
         taken: dict[str, Target] = {}
         assumed: list[tuple[ClusterQueue, Amounts, tuple[Placement, ...]]] = []
         processed: list[Entry] = []
-        for entry in self._ordered(waiting):
+        for entry in self._ordered(rivals):
             processed.append(entry)
             self._process(entry, taken, assumed)
         for queue, usage, placements in assumed:
@@ -99,7 +100,10 @@ class Scheduler:
             return entry
         entry.assignment, entry.targets = self._best(work)
         entry.reason = entry.assignment.reason
-        entry.status = _nominated(entry.assignment)
+        entry.status = _nominated(entry)
+        if entry.status is Status.NO_CANDIDATES and queue.reclaim != _RECLAIMS_ANY:
+            # It holds what it needs against others of this cycle.
+            entry.status = Status.PREEMPTING
         return entry
 
     def _best(self, work: Work) -> tuple[Assignment, list[Target]]:
@@ -218,8 +222,6 @@ class Scheduler:
         """Decide about an entry, with what was decided before it in this cycle."""
         work, assignment = entry.work, entry.assignment
         queue = self.policy.queues[work.queue]
-        if assignment.mode is Mode.NO_FIT:
-            return
         if assignment.mode is Mode.FIT and not self._fits(entry, taken) and self._moved(entry, taken):
             assignment = entry.assignment
             if assignment.mode is Mode.NO_FIT:
@@ -303,7 +305,10 @@ class Scheduler:
         return result
 
 
-def _nominated(assignment: Assignment) -> Status:
-    if assignment.mode is Mode.NO_FIT:
+def _nominated(entry: Entry) -> Status:
+    """What would come of an entry if there were no others."""
+    if entry.assignment.mode is Mode.NO_FIT:
         return Status.NO_FIT
-    return Status.ADMITTED if assignment.mode is Mode.FIT else Status.PREEMPTING
+    if entry.assignment.mode is Mode.FIT:
+        return Status.ADMITTED
+    return Status.PREEMPTING if entry.targets else Status.NO_CANDIDATES

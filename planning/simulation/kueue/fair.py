@@ -32,13 +32,14 @@ class _FairPreemption:
         self.queue = policy.queues[work.queue]
         self.key: Callable[[Work], tuple[object, ...]] = lambda item: order(item, work.queue, now)
         self.candidates = self._candidates(work)
+        self._below: dict[int, tuple[list[ClusterQueue], list[Node]]] = {}
         self.targets: list[Target] = []
 
     def _candidates(self, work: Work) -> dict[str, list[Work]]:
         """By queue, in the order in which they go."""
         queues = [self.queue]
         if self.queue.parent is not None and self.queue.reclaim != "Never":
-            others = _queues(self.queue.root())
+            others = _borrowers(self.queue.root())
             queues += [each for each in others if each is not self.queue and not each.is_within(self.needed)]
         result: dict[str, list[Work]] = {}
         for queue in queues:
@@ -54,6 +55,8 @@ class _FairPreemption:
 
     def run(self) -> list[Target]:
         """The targets, with usage as it was."""
+        if not self.candidates:
+            return []
         for fr, value in self.requests.items():
             self.queue.add(fr, value)
         retry: dict[str, list[Work]] = {}
@@ -150,18 +153,20 @@ class _FairPreemption:
         self, cohort: Node, candidates: Mapping[str, list[Work]], dropped: set[int], path: set[int]
     ) -> ClusterQueue | None:
         """The queue with the highest share below a cohort; None after something was dropped."""
+        queues, cohorts = self._with_candidates(cohort)
         queue, highest = None, (-1.0, -1.0)
-        for each in cohort.queues:
-            if id(each) in dropped or not isinstance(each, ClusterQueue):
+        for each in queues:
+            if id(each) in dropped:
                 continue
-            borrows, *of_queue = share(each, self.policy.resources)
-            current = (of_queue[0], of_queue[1])
-            if not candidates.get(each.name) or (not borrows and each is not self.queue):
+            if not candidates.get(each.name) or (not each.beyond and each is not self.queue):
                 dropped.add(id(each))
-            elif queue is None or self._goes_first(each, current, queue, highest, candidates):
+                continue
+            _, *of_queue = share(each, self.policy.resources)
+            current = (of_queue[0], of_queue[1])
+            if queue is None or self._goes_first(each, current, queue, highest, candidates):
                 queue, highest = each, current
         below, most = None, (-1.0, -1.0)
-        for child in cohort.cohorts:
+        for child in cohorts:
             if id(child) in dropped:
                 continue
             borrows, *of_cohort = share(child, self.policy.resources)
@@ -176,6 +181,14 @@ class _FairPreemption:
         if below is None or (queue is not None and compare(most, highest) < 0):
             return queue
         return self._next(below, candidates, dropped, path)
+
+    def _with_candidates(self, cohort: Node) -> tuple[list[ClusterQueue], list[Node]]:
+        """Queues and cohorts right below a cohort in which there are, or were, candidates: no others can be picked."""
+        if id(cohort) not in self._below:
+            queues = [queue for name in self.candidates if (queue := self.policy.queues[name]).parent is cohort]
+            cohorts = [each for each in cohort.cohorts if any(self._with_candidates(each))]
+            self._below[id(cohort)] = queues, cohorts
+        return self._below[id(cohort)]
 
     def _goes_first(
         self,
@@ -198,9 +211,10 @@ def compare(first: Share, second: Share) -> int:
     return (left > right) - (left < right)
 
 
-def _queues(node: Node) -> list[ClusterQueue]:
-    own = [each for each in node.queues if isinstance(each, ClusterQueue)]
-    return own + [each for child in node.cohorts for each in _queues(child)]
+def _borrowers(node: Node) -> list[ClusterQueue]:
+    """Queues below a cohort that have more than their own of anything."""
+    own = [each for each in node.borrowers if isinstance(each, ClusterQueue)]
+    return own + [each for child in node.cohorts for each in _borrowers(child)]
 
 
 def in_turn(policy: Policy, entries: Sequence[Entry], described: Described[Entry]) -> Iterator[Entry]:

@@ -100,6 +100,7 @@ class Assigner:
     def __init__(self, policy: Policy, oracle: Oracle) -> None:
         self._policy = policy
         self._oracle = oracle
+        self._mismatches: dict[tuple[object, ...], str] = {}
 
     def assign(self, work: Work, counts: Sequence[int], only: "Sequence[Mapping[str, str]]" = ()) -> Assignment:
         """Flavors for so many pods of each set; `only` those where the cycle has chosen before."""
@@ -107,7 +108,8 @@ class Assigner:
         result = Assignment(counts=tuple(counts))
         for members in _together(work.pod_sets):
             total = self._total(queue, [(work.pod_sets[number], counts[number]) for number in members])
-            search = _Search(self._policy, self._oracle, queue, work, [work.pod_sets[number] for number in members])
+            pods = [work.pod_sets[number] for number in members]
+            search = _Search(self._policy, self._oracle, queue, work, pods, self._mismatches)
             before = work.tried[members[0]] if work.tried else {}
             choice, tried, reason = search.groups(total, result.usage, before, only[members[0]] if only else {})
             for number in members:
@@ -156,6 +158,7 @@ class _Search:
     queue: ClusterQueue
     work: Work
     pods: Sequence[PodSet]
+    mismatches: dict[tuple[object, ...], str]
 
     def groups(
         self, total: Mapping[str, int], assumed: Mapping[int, int], before: Mapping[str, int], only: Mapping[str, str]
@@ -234,7 +237,14 @@ class _Search:
         return rank.borrowing > 0 and self.queue.tries_beyond_borrowing
 
     def _mismatch(self, flavor: Flavor, requests: Mapping[str, int]) -> str:
-        """Why pods cannot go to a flavor whatever is free of it."""
+        """Why pods cannot go to a flavor whatever is free of it. Work of one shape asks it again and again."""
+        asked = tuple(name for name, value in requests.items() if value)
+        key = (self.queue.name, flavor.name, asked, *((pods.constraints, pods.topology) for pods in self.pods))
+        if key not in self.mismatches:
+            self.mismatches[key] = self._decided_mismatch(flavor, requests)
+        return self.mismatches[key]
+
+    def _decided_mismatch(self, flavor: Flavor, requests: Mapping[str, int]) -> str:
         for pods in self.pods:
             if reason := self._of_topology(pods, flavor, requests):
                 return reason

@@ -184,7 +184,7 @@ def _borrowers(node: Node, visited: Node, needed: set[int]) -> list[ClusterQueue
     """Queues below a cohort that have more than their own, but for those below `visited`."""
     result = [
         each
-        for each in node.queues
+        for each in node.borrowers
         if each is not visited and isinstance(each, ClusterQueue) and not each.is_within(needed)
     ]
     for child in node.cohorts:

@@ -38,7 +38,13 @@ class Node:
         self.borrowing: list[int | None] = [None] * size
         """How much may be borrowed beyond `subtree`; None is without limit."""
         self.usage = [0] * size
+        self.beyond: dict[int, int] = {}
+        """How much more than `subtree` is in use, where it is."""
+        self.borrowers: dict[Node, None] = {}
+        """Those right below that have more in use than their quota of anything."""
         self.height = 0
+        self._most: dict[int, int] = {}
+        self._lendable: dict[str, int] = {}
 
     def path(self) -> Iterator["Node"]:
         """The nodes above, from the parent to the root."""
@@ -69,30 +75,51 @@ class Node:
         return max(0, self.local[fr] - self.usage[fr])
 
     def potential(self, fr: int) -> int:
-        """What there could be if nothing were in use."""
-        if self.parent is None:
-            return self.subtree[fr]
-        most = self.local[fr] + self.parent.potential(fr)
-        limit = self.borrowing[fr]
-        return most if limit is None else min(most, self.subtree[fr] + limit)
+        """What there could be if nothing were in use. Quotas do not change once the tree is settled."""
+        if fr not in self._most:
+            most = self.subtree[fr]
+            if self.parent is not None:
+                most = self.local[fr] + self.parent.potential(fr)
+                limit = self.borrowing[fr]
+                most = most if limit is None else min(most, self.subtree[fr] + limit)
+            self._most[fr] = most
+        return self._most[fr]
+
+    def lendable(self, resource: str, frs: list[int]) -> int:
+        """What there could be of a resource, over all its flavors."""
+        if resource not in self._lendable:
+            self._lendable[resource] = sum(self.potential(fr) for fr in frs)
+        return self._lendable[resource]
 
     def add(self, fr: int, amount: int) -> None:
         """Put an amount in use here, and in what is above as far as it is not local."""
         free = self.local_available(fr)
-        self.usage[fr] += amount
+        self._use(fr, amount)
         if self.parent is not None and amount > free:
             self.parent.add(fr, amount - free)
 
     def remove(self, fr: int, amount: int) -> None:
         """The opposite of `add`."""
         stored = self.usage[fr] - self.local[fr]
-        self.usage[fr] -= amount
+        self._use(fr, -amount)
         if self.parent is not None and stored > 0:
             self.parent.remove(fr, min(amount, stored))
 
+    def _use(self, fr: int, amount: int) -> None:
+        self.usage[fr] += amount
+        beyond = self.usage[fr] - self.subtree[fr]
+        if beyond > 0:
+            self.beyond[fr] = beyond
+        else:
+            self.beyond.pop(fr, None)
+        if self.parent is not None and self.beyond:
+            self.parent.borrowers[self] = None
+        elif self.parent is not None:
+            self.parent.borrowers.pop(self, None)
+
     def is_within(self, frs: Mapping[int, int] | set[int]) -> bool:
         """Whether no more than its quota is in use of each of these."""
-        return all(self.usage[fr] <= self.subtree[fr] for fr in frs)
+        return self.beyond.keys().isdisjoint(frs)
 
     def limit(self, fr: int, quota: Quota) -> None:
         """Take a quota of its own."""
@@ -122,17 +149,14 @@ def share(node: Node, resources: Mapping[str, list[int]]) -> tuple[bool, float, 
         Whether it borrows; its share, infinite where its weight is zero; and its share without weights. All are
         zero for a root.
     """
-    if node.parent is None:
+    if node.parent is None or not node.beyond:
         return False, 0.0, 0.0
-    borrows, most = False, 0.0
-    for frs in resources.values():
-        beyond = sum(max(0, node.usage[fr] - node.subtree[fr]) for fr in frs)
-        if not beyond:
-            continue
-        borrows = True
-        lendable = sum(node.parent.potential(fr) for fr in frs)
+    most = 0.0
+    for resource, frs in resources.items():
+        beyond = sum(node.beyond[fr] for fr in frs if fr in node.beyond)
+        lendable = node.parent.lendable(resource, frs) if beyond else 0
         if lendable > 0:
             most = max(most, beyond * 1000 / lendable)
     if node.weight:
-        return borrows, most / node.weight, most
-    return borrows, float("inf") if most else 0.0, most
+        return True, most / node.weight, most
+    return True, float("inf") if most else 0.0, most
