@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from ...config.catalog.instance_type import InstanceType
 from ...config.catalog.mig import MIG_RESOURCE, common_profiles, partitions, partitions_per_gpu
+from ...config.errors import InvalidValue
 from ...config.settings.governance.teams import Amount
 
 CPU: Final = "cpu"
@@ -22,8 +23,8 @@ GPU: Final = "nvidia.com/gpu"
 NEURON: Final = "aws.amazon.com/neurondevice"
 EFA: Final = "vpc.amazonaws.com/efa"
 # Kubernetes writes one amount in several units: 0.5 comes back as 500m.
-_QUANTITY: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
-_UNITS: Final = {"": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+_QUANTITY: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
+_UNITS: Final = {"n": -3, "u": -2, "m": -1, "": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 Quantities = dict[str, int]
 """By resource name: thousandths of a vCPU, MiB, or pieces."""
@@ -177,10 +178,15 @@ def number_of(value: Any) -> Decimal | None:
     if match is None:
         return None
     unit = match[2] or ""
-    if unit == "m":
-        return Decimal(match[1]) / 1000
     base = 1024 if unit.endswith("i") else 1000
     return Decimal(match[1]) * Decimal(base) ** _UNITS[unit.removesuffix("i")]
+
+
+def required_number(value: Any) -> Decimal:
+    """The same of what has to be one. Raises InvalidValue."""
+    if (number := number_of(value)) is None:
+        raise InvalidValue(f"{value!r} is no quantity of Kubernetes")
+    return number
 
 
 def amount_of(resource: str, written: Any) -> int:

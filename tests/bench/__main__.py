@@ -30,6 +30,7 @@ import series
 import status_cost
 import synthesis_times
 from clusters import admission, control_planes
+from governance import simulated
 from mutants import run as mutants_run
 from playing import played_pages
 from timing import ROOT
@@ -57,6 +58,7 @@ PARTS = {
     "admission": admission.report,
     "control-plane": control_planes.report,
     "pages": played_pages.report,
+    "simulation": simulated.report,
 }
 # These take hours, or need the control plane, so only who asks for them gets them.
 ON_REQUEST = ("mutants", "admission", "control-plane", "pages")

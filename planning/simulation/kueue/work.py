@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any, Final, NamedTuple
 
-from ..traces.quantity import parsed_quantity
+from ...quota.amounts import CPU, required_number
 
 PODS: Final = "pods"
-CPU: Final = "cpu"
 
 
 class TopologyRequest(NamedTuple):
@@ -145,9 +145,9 @@ def pod_set(item: Mapping[str, Any], excluded: tuple[str, ...] = ()) -> PodSet:
 
 
 def amount(resource: str, text: str) -> int:
-    """A quantity as an integer: CPU in thousandths, everything else in its unit."""
-    value = parsed_quantity(str(text))
-    return round(value * 1000) if resource == CPU else round(value)
+    """A quantity as an integer, rounded up as Kueue does: CPU in thousandths, everything else in its unit."""
+    number = required_number(text)
+    return ceil(number * 1000 if resource == CPU else number)
 
 
 def _requests(pod: Mapping[str, Any], excluded: tuple[str, ...]) -> dict[str, int]:

@@ -7,9 +7,8 @@ from statistics import median
 from typing import Any, Final
 
 from ....config.errors import InvalidValue
-from ...quota.amounts import GPU, NEURON
+from ...quota.amounts import GPU, NEURON, required_number
 from .comma_separated import negative
-from .quantity import parsed_quantity
 from .times import timestamp
 from .trace import Trace, TracedJob, TraceProblem, UnreadableTrace, traced
 
@@ -137,7 +136,7 @@ def _requests(pod_set: Object) -> dict[str, float]:
     for container in pod_set["template"]["spec"]["containers"]:
         resources = container.get("resources", {})
         for name, amount in (resources.get("limits", {}) | resources.get("requests", {})).items():
-            sums[name] = sums.get(name, 0.0) + parsed_quantity(str(amount))
+            sums[name] = sums.get(name, 0.0) + float(required_number(amount))
     return sums
 
 

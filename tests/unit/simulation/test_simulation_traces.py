@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podwright.config.errors import InvalidValue
+from podwright.planning.quota.amounts import required_number
 from podwright.planning.simulation.traces import comma_separated, slurm_accounting
 from podwright.planning.simulation.traces.forms import read_trace
 from podwright.planning.simulation.traces.measured import STEP_SECONDS, read_series
-from podwright.planning.simulation.traces.quantity import parsed_quantity
 from podwright.planning.simulation.traces.times import duration, timestamp
 from podwright.planning.simulation.traces.trace import LONGEST_GAP, UnreadableTrace, counted
 
@@ -241,10 +241,10 @@ def test_what_is_no_duration_or_time_is_refused(text: str) -> None:
     ("text", "amount"), [("8", 8), ("1500m", 1.5), ("2Gi", 2**31), ("1e3", 1000), ("1k", 1000), ("0.5", 0.5)]
 )
 def test_quantities_of_kubernetes_are_read(text: str, amount: float) -> None:
-    assert parsed_quantity(text) == amount
+    assert required_number(text) == amount
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1 Gi", "1g", "Gi"])
 def test_what_is_no_quantity_is_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
-        parsed_quantity(text)
+        required_number(text)
