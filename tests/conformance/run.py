@@ -92,11 +92,12 @@ def preemption(data: Mapping[str, Any], *, is_fair: bool = False) -> str:
             requests[fr] = requests.get(fr, 0) + pods.requests.get(name, 0) * pods.count
             if 0 < flavor.get("Mode", 0) < 3:
                 needed.add(fr)
-    decide: Callable[..., list[Target]] = fair.targets if is_fair else classical
+    decide: Callable[..., list[Target] | None] = fair.targets if is_fair else classical
     now = 1e12
     targets = decide(decides, work, needed, requests, now, lambda: True)
     actual = [
-        f"{target.work.namespace}/{target.work.name}{':' if is_fair else '|'}{target.reason}" for target in targets
+        f"{target.work.namespace}/{target.work.name}{':' if is_fair else '|'}{target.reason}"
+        for target in targets or []
     ]
     expected = data.get("targetsInOrder") or []
     return "" if actual == expected else f"{actual}, not {expected}"

@@ -1,12 +1,12 @@
 """One cycle of the scheduler: heads of queues are nominated, ordered, and admitted or not, as Kueue 0.19.2 does it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from . import fair
-from .flavors import Assigner, Assignment, Mode, Rank, lowest_subtree
+from .flavors import Assigner, Assignment, Mode, Rank, lowest_subtree, preempts_while_borrowing
 from .matching import accepts
 from .policy import ClusterQueue, Policy
 from .preemption import Target, classical, restore
@@ -48,6 +48,16 @@ class Entry:
         return self.assignment.usage
 
 
+class _Refusal(NamedTuple):
+    """Of a head without a fit or anybody to preempt; it holds while nothing of the flavors that it weighed changes."""
+
+    assignment: Assignment
+    tried: tuple[dict[str, int], ...]
+    changes: dict[str, int]
+    is_simple: bool
+    """Whether one flavor is all that it can have, and it starts with all pods or not at all."""
+
+
 class Scheduler:
     """Decides by one policy. Usage is changed for what it admits, and for nothing else."""
 
@@ -57,6 +67,9 @@ class Scheduler:
         self._now = 0.0
         self._admits = False
         """Whether this cycle has admitted anything."""
+        self._has_candidates = False
+        """Whether there was anybody whom the head that is nominated may preempt."""
+        self._refusals: dict[Work, _Refusal] = {}
 
     def cycle(self, heads: Iterable[Work], now: float) -> list[Entry]:
         """What comes of at most one head of each queue, in the order in which they were processed."""
@@ -86,6 +99,7 @@ class Scheduler:
         work.counts, work.flavors = assignment.counts, tuple(assignment.flavors)
         work.usage, work.placements, work.reserved, work.tried = assignment.usage, assignment.placements, now, ()
         self.policy.hold(work)
+        self.policy.changed(work)
 
     def nominate(self, work: Work, now: float) -> Entry:
         """Flavors and targets of a head by itself."""
@@ -98,13 +112,71 @@ class Scheduler:
         if queue.selector is None or (known is not None and not accepts(queue.selector, known.get(work.namespace, {}))):
             entry.status, entry.reason = Status.MISMATCH, "Workload namespace doesn't match ClusterQueue selector"
             return entry
-        entry.assignment, entry.targets = self._best(work)
+        entry.assignment, entry.targets = self._remembered(work)
         entry.reason = entry.assignment.reason
         entry.status = _nominated(entry)
         if entry.status is Status.NO_CANDIDATES and queue.reclaim != _RECLAIMS_ANY:
             # It holds what it needs against others of this cycle.
             entry.status = Status.PREEMPTING
         return entry
+
+    def refused(self, work: Work) -> Mapping[str, int] | None:
+        """What has to change before a cycle does anything but refuse work again, with no difference to others.
+
+        Returns:
+            Flavors with the count of their changes; None where the next cycle may do something else.
+        """
+        refusal = self._refusal(work)
+        if refusal is None:
+            return None
+        is_felt = refusal.assignment.mode is not Mode.NO_FIT and self.policy.queues[work.queue].reclaim != _RECLAIMS_ANY
+        return None if is_felt else refusal.changes
+
+    def _refusal(self, work: Work) -> _Refusal | None:
+        """The last one, where it still holds."""
+        refusal, changes = self._refusals.get(work), self.policy.changes
+        if refusal is None or refusal.tried != work.tried:
+            return None
+        if any(changes.get(flavor, 0) != number for flavor, number in refusal.changes.items()):
+            if not refusal.is_simple or not self._is_refused(work, refusal.assignment):
+                return None
+            refusal = refusal._replace(changes={flavor: changes[flavor] for flavor in refusal.changes})
+            self._refusals[work] = refusal
+        return refusal
+
+    def _is_refused(self, work: Work, assignment: Assignment) -> bool:
+        """Whether too little is still free of its only flavor, and nobody there can be preempted."""
+        queue, usage = self.policy.queues[work.queue], assignment.usage
+        if all(value <= queue.available(fr) for fr, value in usage.items()):
+            return False
+        borrowing = max(lowest_subtree(queue, fr, value)[0] for fr, value in usage.items())
+        # Whoever can be preempted by either kind of preemption is a candidate of fair sharing.
+        return borrowing == assignment.borrowing and not fair.candidates(self.policy, work, usage.keys())
+
+    def _remembered(self, work: Work) -> tuple[Assignment, list[Target]]:
+        """The same as `_best`, which is where the time goes when many wait."""
+        if refusal := self._refusal(work):
+            return refusal.assignment, []
+        self._refusals.pop(work, None)
+        self._has_candidates = False
+        self._assigner.weighed.clear()
+        assignment, targets = self._best(work)
+        if assignment.mode <= Mode.NO_CANDIDATES and not self._has_candidates:
+            changes = {flavor: self.policy.changes.get(flavor, 0) for flavor in self._assigner.weighed}
+            self._refusals[work] = _Refusal(assignment, work.tried, changes, self._is_simple(work, assignment, changes))
+        return assignment, targets
+
+    def _is_simple(self, work: Work, assignment: Assignment, flavors: Sized) -> bool:
+        queue = self.policy.queues[work.queue]
+        return (
+            assignment.mode is Mode.NO_CANDIDATES
+            and len(flavors) == 1
+            and all(pods.least is None for pods in work.pod_sets)
+            and (
+                preempts_while_borrowing(self.policy, queue)
+                or all(queue.subtree[fr] >= value for fr, value in assignment.usage.items())
+            )
+        )
 
     def _best(self, work: Work) -> tuple[Assignment, list[Target]]:
         """For all pods, or for as many as start at once where the work may start with fewer."""
@@ -138,7 +210,7 @@ class Scheduler:
         if Mode.NO_FIT < assignment.mode < Mode.FIT:
             try:
                 # Without victims, it holds what it would have of empty nodes.
-                assignment.placements = self.policy.domains.place(parts, empty=True)
+                assignment.placements = self.policy.domains.place_empty(parts)
             except NoPlacement as refused:
                 assignment.mode, assignment.reason = Mode.NO_FIT, str(refused)
                 return assignment, []
@@ -183,6 +255,9 @@ class Scheduler:
         decide = fair.targets if self.policy.fair_strategies else classical
         needed = assignment.needed(self.policy.index)
         targets = decide(self.policy, work, needed, assignment.usage, self._now, is_placed)
+        if targets is None:
+            return []
+        self._has_candidates = True
         if targets and parts:
             # From now on it holds what its victims make free.
             for target in targets:
@@ -202,6 +277,7 @@ class Scheduler:
         """What preempting for one flavor-resource would come to."""
         decide = fair.targets if self.policy.fair_strategies else classical
         targets = decide(self.policy, work, {fr}, {fr: amount}, self._now, lambda: True)
+        self._has_candidates = self._has_candidates or targets is not None
         if not targets:
             return None
         for target in targets:

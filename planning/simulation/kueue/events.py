@@ -9,7 +9,7 @@ from typing import Final
 from ....config.errors import InvalidValue
 from ..assumptions import Assumptions
 from .cycle import Entry, Scheduler, Status
-from .policy import Policy
+from .policy import ClusterQueue, Policy
 from .queues import WaitingQueue
 from .tree import Node
 from .work import Placement, Work
@@ -73,7 +73,6 @@ class History:
     jobs: list[Job]
     preemptions: list[Preemption]
     end: float
-    cycles: int
 
 
 def simulate(policy: Policy, jobs: Sequence[Job], assumptions: Assumptions, running: Iterable[Job] = ()) -> History:
@@ -101,6 +100,10 @@ class _Run:
         self.policy, self.assumptions = policy, assumptions
         self.scheduler = Scheduler(policy)
         self.waiting = {name: WaitingQueue(queue.is_strict) for name, queue in policy.queues.items()}
+        self.below: dict[Node, list[ClusterQueue]] = {}
+        """Cluster queues by the root of their tree."""
+        for queue in policy.queues.values():
+            self.below.setdefault(queue.root(), []).append(queue)
         self.jobs: dict[int, Job] = {}
         self.preemptions: list[Preemption] = []
         self.events: list[tuple[float, int, str, object]] = []
@@ -123,7 +126,7 @@ class _Run:
                 _, _, kind, subject = heapq.heappop(self.events)
                 getattr(self, f"_{kind}")(now, subject)
             self._decide(now)
-        return History(list(self.jobs.values()), self.preemptions, now, self.cycles)
+        return History(list(self.jobs.values()), self.preemptions, now)
 
     def _at(self, time: float, kind: str, subject: object) -> None:
         heapq.heappush(self.events, (time, next(self.numbers), kind, subject))
@@ -177,25 +180,26 @@ class _Run:
 
     def _unpark(self, now: float, root: Node) -> None:
         self.timers.discard(id(root))
-        for name, queue in self.policy.queues.items():
-            if queue.root() is root:
-                self.waiting[name].unpark()
+        for queue in self.below[root]:
+            self.waiting[queue.name].unpark(self.scheduler.refused, self.policy.changes)
+        # In which those are refused again that are left where they are.
+        self.cycles += 1
 
     def _free(self, now: float, work: Work) -> None:
         """Quota is free: whoever is parked in the tree is looked at a second later."""
         self.policy.release(work)
+        self.policy.changed(work)
         self.unready.discard(id(self.jobs[id(work)]))
         root = self.policy.queues[work.queue].root()
-        for queue in self.policy.queues.values():
-            if queue.root() is root:
-                queue.generation += 1
+        for queue in self.below[root]:
+            queue.generation += 1
         if id(root) not in self.timers:
             self.timers.add(id(root))
             self._at(now + UNPARK_SECONDS, "unpark", root)
 
     def _decide(self, now: float) -> None:
-        """Cycles, until one changes nothing."""
-        changes = True
+        """Cycles, until one changes nothing, or nothing but where searches stopped and that as in one before."""
+        changes, seen = True, set[frozenset[tuple[int, str]]]()
         while changes and not (self.policy.one_at_a_time and self.unready):
             heads = [work for queue in self.waiting.values() if (work := queue.pop()) is not None]
             if not heads:
@@ -203,7 +207,7 @@ class _Run:
             self.cycles += 1
             for work in heads:
                 self._forget(work)
-            before = {id(work): work.tried for work in heads}
+            before = _stops(heads)
             changes = False
             for entry in self.scheduler.cycle(heads, now):
                 self.jobs[id(entry.work)].waits_for = entry.reason
@@ -211,7 +215,12 @@ class _Run:
                     self._admit(now, entry)
                     changes = True
                 else:
-                    changes |= self._put_back(now, entry) or before[id(entry.work)] != entry.work.tried
+                    changes |= self._put_back(now, entry)
+            after = _stops(heads)
+            if changes:
+                seen.clear()
+            changes = changes or after not in (before, *seen)
+            seen.add(after)
 
     def _forget(self, work: Work) -> None:
         """Where a search stopped counts in the next cycle, or while nothing has become free."""
@@ -222,7 +231,8 @@ class _Run:
     def _put_back(self, now: float, entry: Entry) -> bool:
         """Returns whether something changed."""
         work, queue = entry.work, self.waiting[entry.work.queue]
-        work.tried = () if entry.status is Status.PREEMPTING else tuple(entry.assignment.tried)
+        remain = entry.status is not Status.PREEMPTING and _remain(entry.assignment.tried)
+        work.tried = tuple(entry.assignment.tried) if remain else ()
         work.tried_in, work.generation = self.cycles, self.policy.queues[work.queue].generation
         evicts = self._evict(now, entry) if entry.status is Status.PREEMPTING else False
         parked = len(queue.parked)
@@ -252,3 +262,13 @@ class _Run:
         if self.policy.one_at_a_time and self.assumptions.startup_seconds:
             self.unready.add(id(job))
             self._at(now + self.assumptions.startup_seconds, "ready", job)
+
+
+def _stops(heads: Iterable[Work]) -> frozenset[tuple[int, str]]:
+    """Where the searches of heads stopped."""
+    return frozenset((id(work), repr(work.tried)) for work in heads if work.tried)
+
+
+def _remain(tried: Iterable[dict[str, int]]) -> bool:
+    """Whether a search for flavors has stopped before the last."""
+    return any(stopped != -1 for each in tried for stopped in each.values())

@@ -1,6 +1,6 @@
 """Preemption and order of entries by dominant resource shares: Kueue 0.19.2's fair sharing."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from .policy import ClusterQueue, Policy
@@ -18,9 +18,26 @@ _FINAL, _INITIAL = "LessThanOrEqualToFinalShare", "LessThanInitialShare"
 
 def targets(
     policy: Policy, work: Work, needed: set[int], requests: Mapping[int, int], now: float, is_placed: IsPlaced
-) -> list[Target]:
-    """The targets of `work`; none where no preemption is enough. Arguments are those of `classical`."""
+) -> list[Target] | None:
+    """The targets of `work`; none where no preemption is enough. Arguments and result are those of `classical`."""
     return _FairPreemption(policy, work, needed, requests, now, is_placed).run()
+
+
+def candidates(policy: Policy, work: Work, needed: Collection[int]) -> dict[str, list[Work]]:
+    """Whom `work` may preempt for any of the flavor-resources `needed`, by queue."""
+    own = policy.queues[work.queue]
+    queues = [own]
+    if own.parent is not None and own.reclaim != "Never":
+        queues += [each for each in _borrowers(own.root()) if each is not own and not each.is_within(needed)]
+    result: dict[str, list[Work]] = {}
+    for queue in queues:
+        preempts = own.within if queue is own else own.reclaim
+        listed = [
+            each for each in queue.work.values() if is_beaten(preempts, work, each) and each.holds(needed, policy.index)
+        ]
+        if listed:
+            result[queue.name] = listed
+    return result
 
 
 class _FairPreemption:
@@ -31,32 +48,16 @@ class _FairPreemption:
         self.requests, self.is_placed = requests, is_placed
         self.queue = policy.queues[work.queue]
         self.key: Callable[[Work], tuple[object, ...]] = lambda item: order(item, work.queue, now)
-        self.candidates = self._candidates(work)
+        self.candidates = {
+            name: sorted(listed, key=self.key) for name, listed in candidates(policy, work, needed).items()
+        }
         self._below: dict[int, tuple[list[ClusterQueue], list[Node]]] = {}
         self.targets: list[Target] = []
 
-    def _candidates(self, work: Work) -> dict[str, list[Work]]:
-        """By queue, in the order in which they go."""
-        queues = [self.queue]
-        if self.queue.parent is not None and self.queue.reclaim != "Never":
-            others = _borrowers(self.queue.root())
-            queues += [each for each in others if each is not self.queue and not each.is_within(self.needed)]
-        result: dict[str, list[Work]] = {}
-        for queue in queues:
-            preempts = self.queue.within if queue is self.queue else self.queue.reclaim
-            listed = [
-                each
-                for each in queue.work.values()
-                if is_beaten(preempts, work, each) and each.holds(self.needed, self.policy.index)
-            ]
-            if listed:
-                result[queue.name] = sorted(listed, key=self.key)
-        return result
-
-    def run(self) -> list[Target]:
+    def run(self) -> list[Target] | None:
         """The targets, with usage as it was."""
         if not self.candidates:
-            return []
+            return None
         for fr, value in self.requests.items():
             self.queue.add(fr, value)
         retry: dict[str, list[Work]] = {}

@@ -94,13 +94,21 @@ def lowest_subtree(queue: Node, fr: int, amount: int) -> tuple[int, bool]:
     return node.height, False
 
 
+def preempts_while_borrowing(policy: Policy, queue: ClusterQueue) -> bool:
+    """Whether work of a queue may preempt for more than the queue's own quota."""
+    return queue.borrows_within or (bool(policy.fair_strategies) and queue.reclaim != "Never")
+
+
 class Assigner:
     """Assigns flavors of one policy."""
 
     def __init__(self, policy: Policy, oracle: Oracle) -> None:
         self._policy = policy
         self._oracle = oracle
-        self._mismatches: dict[tuple[object, ...], str] = {}
+        self._mismatches: dict[tuple[object, ...], dict[str, str]] = {}
+        """By flavor, for work of one kind: it asks again and again."""
+        self.weighed: set[str] = set()
+        """Flavors whose quota was looked at, until somebody empties it."""
 
     def assign(self, work: Work, counts: Sequence[int], only: "Sequence[Mapping[str, str]]" = ()) -> Assignment:
         """Flavors for so many pods of each set; `only` those where the cycle has chosen before."""
@@ -109,7 +117,7 @@ class Assigner:
         for members in _together(work.pod_sets):
             total = self._total(queue, [(work.pod_sets[number], counts[number]) for number in members])
             pods = [work.pod_sets[number] for number in members]
-            search = _Search(self._policy, self._oracle, queue, work, pods, self._mismatches)
+            search = _Search(self._policy, self._oracle, queue, work, pods, self._mismatches, self.weighed)
             before = work.tried[members[0]] if work.tried else {}
             choice, tried, reason = search.groups(total, result.usage, before, only[members[0]] if only else {})
             for number in members:
@@ -158,7 +166,8 @@ class _Search:
     queue: ClusterQueue
     work: Work
     pods: Sequence[PodSet]
-    mismatches: dict[tuple[object, ...], str]
+    mismatches: dict[tuple[object, ...], dict[str, str]]
+    weighed: set[str]
 
     def groups(
         self, total: Mapping[str, int], assumed: Mapping[int, int], before: Mapping[str, int], only: Mapping[str, str]
@@ -192,6 +201,8 @@ class _Search:
     ) -> tuple[str | None, dict[str, Rank], int, str]:
         """The best flavor of a group, its rank by resource, where the search stopped, and why there is none."""
         best, ranks, worst_of_best, reasons, stopped = None, dict[str, Rank](), Rank(Mode.NO_FIT, 0), list[str](), -1
+        asked = tuple(name for name, value in requests.items() if value)
+        mismatches = self.mismatches.setdefault((self.queue.name, asked, *(pods.shape for pods in self.pods)), {})
         pinned = {only[name] for name in requests if name in only}
         for number in range(before + 1, len(group.flavors)):
             name = group.flavors[number]
@@ -202,9 +213,12 @@ class _Search:
             if flavor is None:
                 reasons.append(f"flavor {name} not found")
                 continue
-            if reason := self._mismatch(flavor, requests):
+            if name not in mismatches:
+                mismatches[name] = self._mismatch(flavor, requests)
+            if reason := mismatches[name]:
                 reasons.append(reason)
                 continue
+            self.weighed.add(name)
             current: dict[str, Rank] = {}
             worst = Rank(Mode.FIT, 0)
             for resource, value in requests.items():
@@ -237,14 +251,7 @@ class _Search:
         return rank.borrowing > 0 and self.queue.tries_beyond_borrowing
 
     def _mismatch(self, flavor: Flavor, requests: Mapping[str, int]) -> str:
-        """Why pods cannot go to a flavor whatever is free of it. Work of one shape asks it again and again."""
-        asked = tuple(name for name, value in requests.items() if value)
-        key = (self.queue.name, flavor.name, asked, *((pods.constraints, pods.topology) for pods in self.pods))
-        if key not in self.mismatches:
-            self.mismatches[key] = self._decided_mismatch(flavor, requests)
-        return self.mismatches[key]
-
-    def _decided_mismatch(self, flavor: Flavor, requests: Mapping[str, int]) -> str:
+        """Why pods cannot go to a flavor whatever is free of it."""
         for pods in self.pods:
             if reason := self._of_topology(pods, flavor, requests):
                 return reason
@@ -284,8 +291,7 @@ class _Search:
         if value <= free:
             return Rank(Mode.FIT, borrowing), ""
         reason = f"insufficient unused quota for {resource} in flavor {flavor}, {value - free} more needed"
-        while_borrowing = queue.borrows_within or (bool(self.policy.fair_strategies) and queue.reclaim != "Never")
-        if queue.subtree[fr] < value and not may_reclaim and not while_borrowing:
+        if queue.subtree[fr] < value and not may_reclaim and not preempts_while_borrowing(self.policy, queue):
             return Rank(Mode.NO_FIT, 0), reason
         rank = self.oracle(queue, self.work, fr, value)
         return rank or Rank(Mode.NO_CANDIDATES, borrowing), reason

@@ -84,6 +84,8 @@ class Policy:
     """How long admitted work may lack pods; None does not look."""
     one_at_a_time: bool = False
     """Whether nothing is admitted until the last work is ready."""
+    changes: dict[str, int] = field(default_factory=dict)
+    """By flavor, how often work has taken some of it or left it."""
 
     def hold(self, work: Work) -> None:
         """Put what `work` holds in use."""
@@ -92,6 +94,11 @@ class Policy:
         for fr, value in work.usage.items():
             queue.add(fr, value)
         self.domains.hold(work.placements)
+
+    def changed(self, work: Work) -> None:
+        """Count that `work` has taken what it holds, or leaves it: for good, not to try what would be."""
+        for flavor in {flavor for chosen in work.flavors for flavor in chosen.values()}:
+            self.changes[flavor] = self.changes.get(flavor, 0) + 1
 
     def release(self, work: Work) -> None:
         """Take back what it holds."""

@@ -70,7 +70,7 @@ def restore(policy: Policy, targets: Iterable[Target]) -> None:
 
 def classical(
     policy: Policy, work: Work, needed: set[int], requests: Mapping[int, int], now: float, is_placed: IsPlaced
-) -> list[Target]:
+) -> list[Target] | None:
     """The targets of `work`; none where no preemption is enough. Usage is as before afterwards.
 
     Args:
@@ -80,12 +80,17 @@ def classical(
         requests: All that it asks for, by flavor-resource.
         now: The time.
         is_placed: Whether its pods find nodes.
+
+    Returns:
+        None where there is nobody whom it may preempt.
     """
     queue = policy.queues[work.queue]
     own, priority, hierarchical = _candidates(policy, queue, work, needed, requests)
     for each in (own, priority, hierarchical):
         each.sort(key=lambda item: order(item.work, queue.name, now))
     every = [*hierarchical, *priority, *own]
+    if not every:
+        return None
     listed = sorted(every, key=lambda item: not item.work.evicted)
     forbidden = not queue.borrows_within
     under_nominal = all(queue.usage[fr] < queue.subtree[fr] for fr in needed)

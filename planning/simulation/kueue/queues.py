@@ -1,6 +1,7 @@
 """Work that waits for a cluster queue: by order, and what is parked because looking again would change nothing."""
 
 import heapq
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from .cycle import Entry, Status
@@ -29,6 +30,8 @@ class WaitingQueue:
     """Whose victims are ending: it stands before everybody else."""
     _shapes: set[tuple[object, ...]] = field(default_factory=set)
     """Work like this is parked as it comes."""
+    _needs: dict[str, int] = field(default_factory=dict)
+    """Of which flavors something has to change before what is parked is looked at again, with their changes by then."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -36,7 +39,7 @@ class WaitingQueue:
     def push(self, work: Work) -> None:
         """Let work wait."""
         if not self.is_strict and work.shape in self._shapes:
-            self.parked[work.uid] = work
+            self._park(work)
         else:
             heapq.heappush(self._waiting, (key(work), work))
 
@@ -63,12 +66,12 @@ class WaitingQueue:
         if self.is_strict:
             at_once = entry.status is not Status.MISMATCH
         else:
-            remain = any(stopped != -1 for each in work.tried for stopped in each.values())
-            at_once = entry.status in _AT_ONCE or remain or self._unparked_in >= self._pops
+            # Where a search has stopped, flavors remain.
+            at_once = entry.status in _AT_ONCE or bool(work.tried) or self._unparked_in >= self._pops
         if at_once:
             heapq.heappush(self._waiting, (key(work), work))
             return
-        self.parked[work.uid] = work
+        self._park(work)
         if not self.is_strict and entry.status in _OF_SHAPE:
             self._park_shape(work.shape)
 
@@ -77,14 +80,45 @@ class WaitingQueue:
         if self._sticky is work:
             self._sticky = None
 
-    def unpark(self) -> bool:
-        """Look at all that is parked again; returns whether there was any."""
+    def unpark(
+        self, refused: Callable[[Work], Mapping[str, int] | None] = lambda work: None, changes: Mapping[str, int] = {}
+    ) -> None:
+        """Look at all that is parked again, unless all of it would be refused again.
+
+        Args:
+            refused: What has to change before work is not refused again; None where it may not be.
+            changes: How often each flavor has changed.
+        """
         self._unparked_in = self._pops
+        if not self.parked or (not self._waiting and self._is_refused(refused, changes)):
+            return
         self._shapes.clear()
         parked, self.parked = self.parked, {}
         for work in parked.values():
             heapq.heappush(self._waiting, (key(work), work))
-        return bool(parked)
+
+    def _is_refused(self, refused: Callable[[Work], Mapping[str, int] | None], changes: Mapping[str, int]) -> bool:
+        """Whether all that is parked would be refused again: work of one shape is, when the first of it is."""
+        if self._needs and all(changes.get(flavor, 0) == number for flavor, number in self._needs.items()):
+            return True
+        self._needs = {}
+        first: dict[tuple[object, ...], Work] = {}
+        for work in self.parked.values():
+            other = first.get(work.shape)
+            if other is None or key(work) < key(other):
+                first[work.shape] = work
+        needs: dict[str, int] = {}
+        for work in first.values():
+            needed = refused(work)
+            if needed is None:
+                return False
+            needs |= needed
+        self._needs = needs
+        return True
+
+    def _park(self, work: Work) -> None:
+        self.parked[work.uid] = work
+        self._needs = {}
 
     def _park_shape(self, shape: tuple[object, ...]) -> None:
         self._shapes.add(shape)

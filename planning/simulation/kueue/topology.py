@@ -88,6 +88,7 @@ class Domains:
         self._trees: dict[str, list[list[Domain]]] = {}
         self._leaves: dict[tuple[str, tuple[str, ...]], Domain] = {}
         self._able: dict[tuple[str, str], list[Domain]] = {}
+        self._empty: dict[tuple[object, ...], tuple[Placement, ...] | NoPlacement] = {}
         nodes_free: dict[str, Amounts] = {}
         for name, labels, topology in flavors:
             if topology not in topologies:
@@ -126,6 +127,23 @@ class Domains:
         fits = all(leaf is not None and _is_enough(leaf, placement) for leaf, placement in pairs)
         self.hold(placements, -1)
         return fits
+
+    def place_empty(self, parts: Sequence[Part]) -> tuple[Placement, ...]:
+        """Places for pods if nodes were empty but for what no topology-aware work owns, which never changes.
+
+        Raises:
+            NoPlacement: some find none.
+        """
+        key = tuple((part.pods.shape, part.count, part.flavor) for part in parts)
+        if key not in self._empty:
+            try:
+                self._empty[key] = self.place(parts, empty=True)
+            except NoPlacement as refused:
+                self._empty[key] = refused
+        result = self._empty[key]
+        if isinstance(result, NoPlacement):
+            raise result
+        return result
 
     def place(self, parts: Sequence[Part], *, empty: bool = False) -> tuple[Placement, ...]:
         """Places for pods.

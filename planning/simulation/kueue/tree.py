@@ -4,7 +4,7 @@ The arithmetic is that of Kueue 0.19.2's resource nodes (`pkg/cache/scheduler/re
 a node lends to its parent is a function of its own usage alone, so usage can be added and removed in any order.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 Amounts = dict[int, int]
@@ -117,7 +117,7 @@ class Node:
         elif self.parent is not None:
             self.parent.borrowers.pop(self, None)
 
-    def is_within(self, frs: Mapping[int, int] | set[int]) -> bool:
+    def is_within(self, frs: Iterable[int]) -> bool:
         """Whether no more than its quota is in use of each of these."""
         return self.beyond.keys().isdisjoint(frs)
 

@@ -1,6 +1,6 @@
 """Work that waits for quota or has it: what of a Workload decides."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Final, NamedTuple
@@ -44,9 +44,13 @@ class PodSet:
     topology: TopologyRequest | None = None
     constraints: str = ""
     """What nodes they may go to, as one text."""
+    shape: tuple[Any, ...] = ()
+    """Equal for pod sets that are equal."""
 
     def __post_init__(self) -> None:
         self.constraints = repr((sorted(self.selector.items()), self.affinity, self.tolerations))
+        requests = tuple(sorted(self.requests.items()))
+        self.shape = (self.name, self.count, self.least, self.topology, requests, self.constraints)
 
 
 class Placement(NamedTuple):
@@ -96,13 +100,9 @@ class Work:
 
     def __post_init__(self) -> None:
         self.ordered = self.ordered or self.created
-        sets = tuple(
-            (item.name, item.count, item.least, item.topology, tuple(sorted(item.requests.items())), item.constraints)
-            for item in self.pod_sets
-        )
-        self.shape = (self.priority, sets)
+        self.shape = (self.priority, tuple(item.shape for item in self.pod_sets))
 
-    def holds(self, frs: "set[int]", index: Mapping[tuple[str, str], int]) -> bool:
+    def holds(self, frs: Collection[int], index: Mapping[tuple[str, str], int]) -> bool:
         """Whether its pods are of one of these flavor-resources."""
         return any(index[flavor, name] in frs for flavors in self.flavors for name, flavor in flavors.items())
 
