@@ -2,6 +2,7 @@
 
 import heapq
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -92,11 +93,20 @@ def simulate(policy: Policy, jobs: Sequence[Job], assumptions: Assumptions, runn
             f"pods are ready after {assumptions.startup_seconds:g} s, and Kueue sends work back after "
             f"{policy.ready_seconds:g} s (waitForPodsReady.timeout): nothing would ever run"
         )
-    return _Run(policy, assumptions).run(jobs, running)
+    run = Run(policy, assumptions)
+    for job in running:
+        run.resume(job)
+    for job in jobs:
+        run.submit(job)
+    end = run.advance(math.inf)
+    return History(list(run.jobs.values()), run.preemptions, end)
 
 
-class _Run:
+class Run:
+    """A policy at work. Time goes on as far as it is told to, and more can happen then."""
+
     def __init__(self, policy: Policy, assumptions: Assumptions) -> None:
+        """Nothing has happened."""
         self.policy, self.assumptions = policy, assumptions
         self.scheduler = Scheduler(policy)
         self.waiting = {name: WaitingQueue(queue.is_strict) for name, queue in policy.queues.items()}
@@ -112,31 +122,41 @@ class _Run:
         self.unready: set[int] = set()
         self.cycles = 0
 
-    def run(self, jobs: Sequence[Job], running: Iterable[Job]) -> History:
-        """Everything that happens."""
-        for job in running:
-            self._resume(job)
-        for job in jobs:
-            self.jobs[id(job.work)] = job
-            self._at(job.work.created, "submit", job)
-        now = 0.0
-        while self.events:
-            now = self.events[0][0]
-            while self.events and self.events[0][0] == now:
-                _, _, kind, subject = heapq.heappop(self.events)
-                getattr(self, f"_{kind}")(now, subject)
-            self._decide(now)
-        return History(list(self.jobs.values()), self.preemptions, now)
-
-    def _at(self, time: float, kind: str, subject: object) -> None:
-        heapq.heappush(self.events, (time, next(self.numbers), kind, subject))
-
-    def _resume(self, job: Job) -> None:
+    def resume(self, job: Job) -> None:
         """A job that runs already."""
         work = job.work
         self.jobs[id(work)] = job
         job.turns.append(Turn(work.reserved or 0.0, work.flavors, work.counts, work.placements))
         self._at((work.reserved or 0.0) + self._lasts(job), "finish", (job, job.turns[-1]))
+
+    def submit(self, job: Job) -> None:
+        """A job comes when its work is created."""
+        self.jobs[id(job.work)] = job
+        self._at(job.work.created, "submit", job)
+
+    def finish(self, job: Job, time: float) -> None:
+        """A job ends at a time, whatever it was taken to run."""
+        self._at(time, "finish", (job, job.turns[-1]))
+
+    def release(self, job: Job, time: float) -> None:
+        """The pods of a preempted job have ended, whatever grace they were taken to have."""
+        self._at(time, "gone", job)
+
+    def advance(self, time: float) -> float:
+        """Everything that happens until then. Returns when the last of it happened."""
+        now = 0.0
+        while self.events and self.events[0][0] <= time:
+            now = self.events[0][0]
+            while self.events and self.events[0][0] == now:
+                _, _, kind, subject = heapq.heappop(self.events)
+                getattr(self, f"_{kind}")(now, subject)
+            self._decide(now)
+        return now
+
+    def _at(self, time: float, kind: str, subject: object) -> None:
+        # What never ends is no event.
+        if time < math.inf:
+            heapq.heappush(self.events, (time, next(self.numbers), kind, subject))
 
     def _lasts(self, job: Job) -> float:
         """From admission to the end, unless something comes between."""
@@ -198,16 +218,16 @@ class _Run:
             self._at(now + UNPARK_SECONDS, "unpark", root)
 
     def _decide(self, now: float) -> None:
-        """Cycles, until one changes nothing, or nothing but where searches stopped and that as in one before."""
-        changes, seen = True, set[frozenset[tuple[int, str]]]()
-        while changes and not (self.policy.one_at_a_time and self.unready):
+        """Cycles, until one repeats another since when nothing has changed: a strict queue tries flavors for ever."""
+        seen: set[str] = set()
+        while not (self.policy.one_at_a_time and self.unready):
             heads = [work for queue in self.waiting.values() if (work := queue.pop()) is not None]
             if not heads:
                 return
             self.cycles += 1
             for work in heads:
                 self._forget(work)
-            before = _stops(heads)
+            seen.add(_standing(heads))
             changes = False
             for entry in self.scheduler.cycle(heads, now):
                 self.jobs[id(entry.work)].waits_for = entry.reason
@@ -216,11 +236,10 @@ class _Run:
                     changes = True
                 else:
                     changes |= self._put_back(now, entry)
-            after = _stops(heads)
             if changes:
                 seen.clear()
-            changes = changes or after not in (before, *seen)
-            seen.add(after)
+            elif _standing(heads) in seen:
+                return
 
     def _forget(self, work: Work) -> None:
         """Where a search stopped counts in the next cycle, or while nothing has become free."""
@@ -264,9 +283,9 @@ class _Run:
             self._at(now + self.assumptions.startup_seconds, "ready", job)
 
 
-def _stops(heads: Iterable[Work]) -> frozenset[tuple[int, str]]:
-    """Where the searches of heads stopped."""
-    return frozenset((id(work), repr(work.tried)) for work in heads if work.tried)
+def _standing(heads: Iterable[Work]) -> str:
+    """Who is at the head, and which flavors each has tried."""
+    return repr([(work.uid, work.tried) for work in heads])
 
 
 def _remain(tried: Iterable[dict[str, int]]) -> bool:

@@ -212,6 +212,16 @@ def test_a_domain_that_holds_no_gang_keeps_it_waiting_though_quota_is_free() -> 
     assert cluster.submit("spread", "a", 8, count=3, topologyRequest={"preferred": "rack"}).status is Status.ADMITTED
 
 
+def test_pods_that_fill_no_slice_have_quota_and_no_place() -> None:
+    nodes = [node(f"n{number}", rack="r") for number in range(8)]
+    cluster = Cluster(*topologies("rack"), cluster_queue("a", quotas={"default": 40}), *nodes)
+    request = {"required": "rack", "podSetSliceRequiredTopology": "rack", "podSetSliceSize": 2}
+    entry = cluster.submit("job", "a", 8, count=8, minCount=2, topologyRequest=request)
+    assert entry.status is Status.ADMITTED
+    assert entry.work.counts == (5,)
+    assert sum(each.pods for each in entry.work.placements) == 4, "two slices of the five pods, as Kueue has it"
+
+
 def test_two_gangs_of_a_cycle_do_not_get_the_same_nodes() -> None:
     nodes = [node(f"n{number}", rack="r") for number in range(3)]
     queues = [cluster_queue(name, "all", {"default": 24}) for name in ("a", "b")]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kueue_objects import Object, cluster_queue, flavor, local_queue, workload
+from kueue_objects import Object, cluster_queue, flavor, local_queue, node, workload
 from podwright.config.errors import InvalidValue
 from podwright.planning.simulation.assumptions import Assumptions
 from podwright.planning.simulation.kueue.admitted import work_in
@@ -13,6 +13,7 @@ from podwright.planning.simulation.kueue.events import History, Job, simulate
 from podwright.planning.simulation.kueue.policy import policy
 
 WITHIN = {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"}
+HOST = "kubernetes.io/hostname"
 AT_ONCE = Assumptions(grace_seconds=0.0, repeated_seconds=0.0)
 
 
@@ -121,6 +122,20 @@ def test_failures_of_nodes_make_jobs_longer() -> None:
     assumptions = Assumptions(repeated_seconds=360.0, failures_per_node_hour=1.0)
     result = history([cluster_queue("a")], [(workload("one", "a", 8), 900)], assumptions)
     assert times(result) == {"one": [(0, 1000)]}
+
+
+def test_a_strict_queue_that_tries_its_flavors_for_ever_lets_time_go_on() -> None:
+    """Quota of the first flavor is free, its nodes are too small, and the second one does not go by topology."""
+    topology = {"kind": "Topology", "metadata": {"name": "net"}, "spec": {"levels": [{"nodeLabel": HOST}]}}
+    flavors = [flavor("default", nodeLabels={"pool": "gpu"}, topologyName="net"), flavor("other"), topology]
+    queue = cluster_queue("a", quotas={"default": 16, "other": 16}, queueingStrategy="StrictFIFO")
+    items = [queue, local_queue("a"), *flavors, node("n0"), node("n1")]
+    decides = policy(items)
+    gang = workload("gang", "a", 8, count=2, topologyRequest={"required": HOST})
+    late = workload("late", "a", 1, 60, priority=1, topologyRequest={"required": HOST})
+    result = simulate(decides, [Job(work_in(decides, item), 60) for item in (gang, late)], AT_ONCE)
+    assert [job.finished is not None for job in result.jobs] == [False, True]
+    assert "fit only 1 out of 2" in result.jobs[0].waits_for or "TopologyAwareScheduling" in result.jobs[0].waits_for
 
 
 def random_work(seed: int) -> tuple[list[Object], list[tuple[Object, float]]]:
