@@ -89,8 +89,10 @@ class Deployed:
 
     def published(self) -> set[str]:
         """The prefixes of the lifecycle bucket, versions and delete markers included."""
-        pages = self._client("s3").get_paginator("list_object_versions").paginate(
-            Bucket="sagemaker-sandbox-123456789012-us-west-2"
+        pages = (
+            self._client("s3")
+            .get_paginator("list_object_versions")
+            .paginate(Bucket="sagemaker-sandbox-123456789012-us-west-2")
         )
         objects = [one for page in pages for one in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]]
         return {one["Key"].partition("/")[0] for one in objects}
