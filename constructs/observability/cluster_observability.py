@@ -132,7 +132,7 @@ class ClusterObservability(Construct):
             arn = cluster.cluster.cluster_arn
             events = ClusterEvents(self, "Events", environment=name, cluster_arn=arn, topics=self.alert_topics, key=key)
             functions["ClusterEvents"] = events.function
-        self._alarms(functions)
+        self._alarms(functions, cluster)
         if usd := settings.budget_usd_per_month:
             emails, own = settings.alerts.emails, cost_tags or {}
             Budget(self, "Budget", environment=name, usd_per_month=usd, topics=topics, emails=emails, tags=own)
@@ -261,11 +261,13 @@ class ClusterObservability(Construct):
             key=self._key,
         )
 
-    def _alarms(self, functions: Mapping[str, lambda_.IFunction]) -> None:
-        """Alarms on what watches the rest, and on file systems that fill up."""
+    def _alarms(self, functions: Mapping[str, lambda_.IFunction], cluster: ObservedCluster | None) -> None:
+        """Alarms on what watches the rest, on file systems that fill up, and on nodes that join degraded."""
         alarms = UpkeepAlarms(self, "Upkeep", topics=list(self.alert_topics.arns.values()))
         for name, function in functions.items():
             alarms.function(name, function, each_minute=name == "FleetMetrics")
+        if cluster:
+            alarms.setups(cluster.settings.name)
         if self.workspace and self.workspace.resource:
             alarms.alert_manager(self.workspace.workspace_id)
         for name, capacity_gib in self._monitoring.lustre_capacity.items():
