@@ -53,6 +53,7 @@ from .hyperpod.training_plan.construct import TrainingPlans
 from .hyperpod.training_plan.reference import TrainingPlanReference
 from .network.network import EnvironmentNetwork, INetwork
 from .network.node_security_group import NodeSecurityGroup
+from .observability.cluster_grafana import ClusterGrafana
 from .observability.cluster_observability import ClusterObservability
 from .observability.prometheus_workspace import IPrometheusWorkspace, PrometheusWorkspace
 from .observability.upkeep_alarms import UpkeepAlarms
@@ -72,6 +73,7 @@ __all__ = [
     "Buckets",
     "ChartArchive",
     "CheckpointBucket",
+    "ClusterGrafana",
     "ClusterObservability",
     "DataRepository",
     "Department",

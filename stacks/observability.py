@@ -52,7 +52,7 @@ class ObservabilityStack(cdk.Stack):
                 api_access=eks.api_access if eks else None,
                 plan_arns=capacity.arns if capacity else {},
             )
-        ClusterObservability(
+        made = ClusterObservability(
             self,
             # Left out of logical ids by the CDK.
             "Default",
@@ -64,4 +64,7 @@ class ObservabilityStack(cdk.Stack):
             protection=environment.protection,
             tags=resolved.tags,
             cost_tags=environment.tags,
+            with_grafana=False,
         )
+        self.workspace = made.workspace
+        """Where metrics go, unless they are off."""

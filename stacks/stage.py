@@ -10,6 +10,7 @@ from .capacity import CapacityStack
 from .cluster import ClusterStack
 from .eks import EksStack
 from .governance import GovernanceStack
+from .grafana import GrafanaStack
 from .network import NetworkStack
 from .observability import ObservabilityStack
 from .platform import PlatformStack
@@ -22,9 +23,9 @@ class TrainingStage(cdk.Stage):
     """The stacks of one environment, from its network to its observability, in the order of their deployment.
 
     With Slurm there is no control plane: its controller is a node of the cluster. Without training plans there is no
-    stack of capacity, without a quota engine none of governance, and without `observability:` none of that. Queues of
-    training jobs need network and storage alone, so an environment without instance groups has neither cluster nor
-    what runs on one.
+    stack of capacity, without a quota engine none of governance, and without `observability:` none of that. Managed
+    Grafana has a stack of its own. Queues of training jobs need network and storage alone, so an environment without
+    instance groups has neither cluster nor what runs on one.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, resolved: ResolvedEnvironment) -> None:
@@ -90,6 +91,11 @@ class TrainingStage(cdk.Stage):
                 after=[stack for stack in (cluster, platform, governance) if stack],
             )
             if resolved.monitoring
+            else None
+        )
+        self.grafana = (
+            GrafanaStack(self, "grafana", resolved=resolved, network=network, observability=self.observability)
+            if self.observability and resolved.monitoring and resolved.monitoring.grafana
             else None
         )
         for key, value in resolved.tags.items():

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
@@ -14,9 +13,7 @@ from constructs import Construct
 from ...config.catalog.names import benchmark_prefix, cluster_log_group
 from ...config.settings.base import Tags
 from ...config.settings.cluster import Cluster
-from ...config.settings.observability import Grafana, Observability
-from ...planning.monitoring.dashboards.panel import uid
-from ...planning.monitoring.grafana_json import data_source_uid, grafana_json, tag
+from ...config.settings.observability import Observability
 from ...planning.monitoring.metric_levels import EXTENSION, extension_configuration
 from ...planning.monitoring.resolve import ResolvedMonitoring, resolve_monitoring
 from ..common.arguments import annotate, require
@@ -31,9 +28,8 @@ from .budget import Budget
 from .chat_channels import ChatChannels
 from .cloudwatch_dashboards.construct import CloudWatchDashboards
 from .cluster_events.construct import ClusterEvents
+from .cluster_grafana import ClusterGrafana
 from .fleet_metrics.construct import Fleet, FleetMetrics
-from .grafana_content.construct import GrafanaContent
-from .grafana_workspace import GrafanaWorkspace
 from .metric_collector import MetricCollector
 from .prometheus_rules import PrometheusRules
 from .prometheus_workspace import PrometheusWorkspace
@@ -90,6 +86,7 @@ class ClusterObservability(Construct):
         protection: Protection = "retain",
         tags: Tags | None = None,
         cost_tags: Tags | None = None,
+        with_grafana: bool = True,
     ) -> None:
         """Defines it.
 
@@ -104,10 +101,12 @@ class ClusterObservability(Construct):
             protection: Whether metrics and messages survive the stack.
             tags: Tags of what is made by other means than CloudFormation.
             cost_tags: Cost allocation tags that tell what the budget counts.
+            with_grafana: Whether Managed Grafana is made here where the settings want it; False where a
+                `ClusterGrafana` in a stack of its own has it.
         """
         super().__init__(scope, construct_id)
         self._monitoring, self._name, self._key = monitoring, name, key
-        self._lustre, self._protection = lustre or {}, protection
+        self._lustre, self._protection, self._with_grafana = lustre or {}, protection, with_grafana
         settings = monitoring.settings
         self.workspace = (
             PrometheusWorkspace(self, "Metrics", settings=settings, name=name, key=key, protection=protection)
@@ -133,7 +132,7 @@ class ClusterObservability(Construct):
             arn = cluster.cluster.cluster_arn
             events = ClusterEvents(self, "Events", environment=name, cluster_arn=arn, topics=self.alert_topics, key=key)
             functions["ClusterEvents"] = events.function
-        self._alarms(functions)
+        self._alarms(functions, cluster)
         if usd := settings.budget_usd_per_month:
             emails, own = settings.alerts.emails, cost_tags or {}
             Budget(self, "Budget", environment=name, usd_per_month=usd, topics=topics, emails=emails, tags=own)
@@ -240,8 +239,18 @@ class ClusterObservability(Construct):
     def _show(self, settings: Cluster, log_group: str) -> None:
         """The dashboards. What AWS measures itself is always in CloudWatch."""
         monitoring = self._monitoring
-        if monitoring.grafana and self.workspace:
-            self._grafana(settings, monitoring.grafana, self.workspace)
+        if monitoring.grafana and self.workspace and self._with_grafana:
+            ClusterGrafana(
+                self,
+                "Grafana",
+                settings=monitoring.grafana,
+                monitoring=monitoring,
+                name=self._name,
+                cluster_name=settings.name,
+                workspace=self.workspace,
+                key=self._key,
+                protection=self._protection,
+            )
         CloudWatchDashboards(
             self,
             "Dashboards",
@@ -252,44 +261,13 @@ class ClusterObservability(Construct):
             key=self._key,
         )
 
-    def _grafana(self, cluster: Cluster, settings: Grafana, workspace: PrometheusWorkspace) -> None:
-        """A workspace of Managed Grafana, and the function that puts the dashboards into it."""
-        name, source = self._name, data_source_uid(self._name)
-        logs = cdk.Stack.of(self).format_arn(
-            service="logs",
-            resource="log-group",
-            resource_name=cluster_log_group(cluster.name),
-            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-        )
-        grafana = GrafanaWorkspace(
-            self,
-            "Grafana",
-            settings=settings,
-            name=name,
-            protection=self._protection,
-            metrics_arn=workspace.arn,
-            log_groups=[logs],
-        )
-        pages = self._monitoring.pages
-        GrafanaContent(
-            self,
-            "GrafanaContent",
-            environment=name,
-            workspace_id=grafana.workspace_id,
-            endpoint=grafana.endpoint,
-            tag=tag(name),
-            dashboards={uid(name, page.name): grafana_json(page, environment=name, source=source) for page in pages},
-            prometheus_url=workspace.endpoint,
-            scrape_seconds=self._monitoring.settings.scrape_seconds,
-            groups=settings.groups,
-            key=self._key,
-        )
-
-    def _alarms(self, functions: Mapping[str, lambda_.IFunction]) -> None:
-        """Alarms on what watches the rest, and on file systems that fill up."""
+    def _alarms(self, functions: Mapping[str, lambda_.IFunction], cluster: ObservedCluster | None) -> None:
+        """Alarms on what watches the rest, on file systems that fill up, and on nodes that join degraded."""
         alarms = UpkeepAlarms(self, "Upkeep", topics=list(self.alert_topics.arns.values()))
         for name, function in functions.items():
             alarms.function(name, function, each_minute=name == "FleetMetrics")
+        if cluster:
+            alarms.setups(cluster.settings.name)
         if self.workspace and self.workspace.resource:
             alarms.alert_manager(self.workspace.workspace_id)
         for name, capacity_gib in self._monitoring.lustre_capacity.items():

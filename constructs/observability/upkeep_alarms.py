@@ -8,6 +8,8 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from ...planning.node.setup_record import METRIC, NAMESPACE
+
 _PERIOD_SECONDS: Final = 300
 _ALMOST_FULL_PERCENT: Final = 95
 _GIB: Final = 1024**3
@@ -18,10 +20,10 @@ class UpkeepAlarms(Construct):
     """CloudWatch alarms that reach people as alerts do, without any metric of the cluster's own.
 
     Decided for you: a function that fails three times in a row, one that should run each minute and does not, an alert
-    manager that cannot deliver, and a Lustre file system that is 95 % full as FSx itself counts. Each says in its
-    description what it means and what to do. Source of the metrics: AWS Lambda Developer Guide, "Types of metrics";
-    Amazon Managed Service for Prometheus User Guide, "Use CloudWatch metrics"; FSx for Lustre User Guide, "Monitoring
-    with Amazon CloudWatch"; all 2026-11.
+    manager that cannot deliver, a Lustre file system that is 95 % full as FSx itself counts, and a node whose set-up
+    left it degraded. Each says in its description what it means and what to do. Source of the metrics: AWS Lambda
+    Developer Guide, "Types of metrics"; Amazon Managed Service for Prometheus User Guide, "Use CloudWatch metrics"; FSx
+    for Lustre User Guide, "Monitoring with Amazon CloudWatch"; all 2026-11.
 
     Example:
         topics = ["arn:aws:sns:us-west-2:111122223333:alerts"]
@@ -75,6 +77,20 @@ class UpkeepAlarms(Construct):
             "the policy of a topic, or of its key, was changed. Look at firing alerts in Grafana meanwhile.",
         )
 
+    def setups(self, cluster_name: str) -> None:
+        """Watch the set-up of a cluster's nodes: a degraded one joins, and nobody would look."""
+        self._alarm(
+            "NodesDegraded",
+            (NAMESPACE, METRIC, "Maximum", {"ClusterName": cluster_name}),
+            "GreaterThanThreshold",
+            0,
+            "The set-up of a node failed in a step that does not cost the node: it has joined, degraded. "
+            f"`{METRIC}` in the cluster's log group names group and node, its log the step, what it saw and what to "
+            "do. Fix it before more nodes boot.",
+            # A node counts once, when its set-up ends.
+            periods=1,
+        )
+
     def lustre(self, name: str, *, file_system_id: str, capacity_gib: int) -> None:
         """Watch the free space of a Lustre file system."""
         free = capacity_gib * _GIB * (100 - _ALMOST_FULL_PERCENT) // 100
@@ -99,8 +115,9 @@ class UpkeepAlarms(Construct):
         *,
         missing: Literal["notBreaching", "breaching"] = "notBreaching",
         period_seconds: int = _PERIOD_SECONDS,
+        periods: int = 3,
     ) -> None:
-        """An alarm after three periods beyond the threshold; `metric` is namespace, name, statistic and dimensions."""
+        """An alarm after some periods beyond the threshold; `metric` is namespace, name, statistic and dimensions."""
         namespace, metric_name, statistic, dimensions = metric
         cloudwatch.CfnAlarm(
             self,
@@ -113,8 +130,8 @@ class UpkeepAlarms(Construct):
             ],
             statistic=statistic,
             period=period_seconds,
-            evaluation_periods=3,
-            datapoints_to_alarm=3,
+            evaluation_periods=periods,
+            datapoints_to_alarm=periods,
             comparison_operator=comparison,
             threshold=threshold,
             treat_missing_data=missing,

@@ -2,7 +2,8 @@
 
 Fetched is what the project's environments install, each chart at the commit or release that this podwright pins. A
 digest that is in artifacts.lock already has to come out again; --update accepts another one. Archives lie in
-.podwright/artifacts, which is only a cache.
+.podwright/artifacts, which is only a cache. `outdated` asks the sources for something newer than the pins, and takes
+nothing over: 1 where there is something.
 
 Where no network leads to them, bring that folder and artifacts.lock along from a machine that has one: --from takes the
 archives from there, and artifacts.lock says which bytes they must have.
@@ -42,6 +43,7 @@ from ...planning.helm.wanted_charts import wanted_charts
 from ..output.console import write_line
 from ..programs.helm import helm, images_of
 from .http import request
+from .outdated import show
 
 _STAND_INS: Final = Path(__file__).parent / "stand_in_charts"
 # Far above any chart: a wrong address must not fill memory.
@@ -50,7 +52,11 @@ _MAX_BYTES: Final = 300_000_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright chart`."""
-    parser.add_argument("action", choices=["fetch"], help="download, check and write artifacts.lock")
+    parser.add_argument(
+        "action",
+        choices=["fetch", "outdated"],
+        help="download, check and write artifacts.lock; or ask for what is newer",
+    )
     parser.add_argument("--update", action="store_true", help=f"accept a digest that differs from {LOCK}")
     parser.add_argument(
         "--from",
@@ -59,10 +65,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="take archives from this folder, a .podwright/artifacts of another machine, and call nobody",
     )
+    parser.add_argument("--json", action="store_true", help="print what is outdated as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fetch every chart that an environment of the project installs.
+    """Fetch every chart that an environment of the project installs, or say which of them have newer versions.
 
     Raises:
         CommandError: an archive cannot be had or differs from the lock, or no environment installs a chart.
@@ -73,6 +80,8 @@ def run(args: argparse.Namespace) -> int:
     }
     if not desired:
         raise CommandError("no environment of this project installs a chart", "nothing has to be fetched")
+    if args.action == "outdated":
+        return show(desired.values(), as_json=args.json)
     for item in desired.values():
         fetched = (
             bring(args.project, item, args.source) if args.source else fetch(args.project, item, update=args.update)

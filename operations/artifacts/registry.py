@@ -9,7 +9,7 @@ import json
 import re
 import tempfile
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any, Final, cast
 
@@ -24,6 +24,7 @@ _ACCEPT: Final = {
     "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
 }
 _CHALLENGE: Final = re.compile(r'(\w+)="([^"]*)"')
+_NEXT: Final = re.compile(r'<([^>]+)>;\s*rel="?next"?')
 # The name that people write is no host that serves the API.
 _HOSTS: Final = {"docker.io": "registry-1.docker.io"}
 
@@ -48,6 +49,15 @@ class Registry:
                 f"{self.host}/{repository} serves another manifest than {reference}", "do not use this registry"
             )
         return content, kind
+
+    def tags(self, repository: str) -> Iterator[str]:
+        """All tags of a repository, page by page."""
+        path = f"/v2/{repository}/tags/list?n=1000"
+        while path:
+            answer = self._open("GET", path)
+            yield from answer.json()["tags"] or ()
+            following = _NEXT.search(answer.headers.get("Link", ""))
+            path = urllib.parse.urljoin(self._address("/"), following[1]) if following else ""
 
     def has(self, repository: str, what: str, reference: str) -> bool:
         """Whether it has that manifest or blob (`what` is manifests or blobs)."""
@@ -98,7 +108,7 @@ class Registry:
     ) -> BaseHTTPResponse:
         """The answer. "Unauthorized" is answered once, with an anonymous token."""
         # Tokens are given for a repository, so they are kept by it.
-        scope = path.partition("/v2/")[2].split("/manifests/")[0].split("/blobs/")[0]
+        scope = path.partition("/v2/")[2].split("/manifests/")[0].split("/blobs/")[0].split("/tags/")[0]
 
         def ask() -> BaseHTTPResponse:
             # Not sent on to the storage that a registry redirects to: urllib3 takes it away for another host.

@@ -100,12 +100,13 @@ def _running(context: Context) -> int:
 
 
 def _dashboards(context: Context, observation: Observation) -> None:
-    """Grafana with what was put into it, else CloudWatch's: as the environment's own stack made them."""
+    """Grafana with what was put into it, else CloudWatch's: as the environment's own stacks made them."""
     account, environment = context.account, context.environment
     by_type: dict[str, list[StackResource]] = {}
-    for item in stack_resources(account, f"{environment.name}-observability"):
+    grafana = bool(environment.observability and environment.observability.managed_grafana)
+    for item in stack_resources(account, f"{environment.name}-{'grafana' if grafana else 'observability'}"):
         by_type.setdefault(item.type, []).append(item)
-    if environment.observability and environment.observability.managed_grafana:
+    if grafana:
         # An absent workspace is checked like one that is there.
         ids = [item.name for item in by_type.get("AWS::Grafana::Workspace", [])] or [""]
         for id in ids:

@@ -16,7 +16,7 @@ _PARTS: Final = ("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgres
 
 OUR_STACKS: Final = (
     *("network", "storage", "eks", "capacity", "cluster", "platform", "access", "governance"),
-    *("observability", "training-jobs"),
+    *("observability", "grafana", "training-jobs"),
 )
 """What the stacks of an environment are called, behind its name. Others that begin with it are somebody else's."""
 

@@ -1,8 +1,12 @@
 """What a node publishes of its set-up, as its lifecycle scripts write it."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
+
+NAMESPACE: Final = "podwright/nodes"
+METRIC: Final = "degraded_steps"
+"""CloudWatch's metric of steps that failed and cost no node: by cluster, and by cluster and group."""
 
 SetupVerdict = Literal["ready", "degraded", "failed"]
 

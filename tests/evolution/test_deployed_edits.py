@@ -87,6 +87,16 @@ class Deployed:
                     actual[kind].add(resource["PhysicalResourceId"])
         return actual
 
+    def published(self) -> set[str]:
+        """The prefixes of the lifecycle bucket, versions and delete markers included."""
+        pages = (
+            self._client("s3")
+            .get_paginator("list_object_versions")
+            .paginate(Bucket="sagemaker-sandbox-123456789012-us-west-2")
+        )
+        objects = [one for page in pages for one in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]]
+        return {one["Key"].partition("/")[0] for one in objects}
+
 
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
@@ -114,6 +124,7 @@ def test_what_holds_data_survives_every_edit(deployed: Deployed) -> None:
 
     # A new name would replace the cluster, but an EKS cluster takes only one: refused, rolled back, nothing lost.
     assert deployed.edit(refused="already belongs to HyperPod", zones=wide, count="2", name="beta") == moved
+    assert deployed.published() == {"alpha"}, "what was published under the other name is left, so the bucket stays"
 
     assert deployed.edit(zones=wide, count="2") == moved
     assert deployed.edit(count="2") == first

@@ -292,7 +292,7 @@ instance_groups: {system: {instance_type: ml.m5.4xlarge, count: 2}}
 """
     (project / "environments" / "a.yaml").write_text(text)
     (project / "environments" / "b.yaml").write_text(text + "platform: {kuberay: {}}\n")
-    arguments: Any = SimpleNamespace(project=project, source=None, update=True)
+    arguments: Any = SimpleNamespace(project=project, action="fetch", source=None, update=True)
     assert charts.run(arguments) == 0
     assert asked == [("hyperpod-dependencies", True), ("kuberay-operator", True)]
     assert "kuberay-operator.zip" in capsys.readouterr().out

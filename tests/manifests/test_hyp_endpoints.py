@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from job_environment import AWS_PACKAGES, rendered
 from needs import require
+from podwright.sandbox.kubernetes import custom_kinds
 
 TEMPLATE = "hyperpod_custom_inference_template.v1_2"
 Endpoint = Callable[[str], dict[str, Any]]
@@ -125,3 +126,34 @@ def test_an_endpoint_runs_on_healthy_nodes_of_its_group(endpoint: Endpoint) -> N
         "sagemaker.amazonaws.com/instance-group-name": ["h100"],
         "node.kubernetes.io/instance-type": ["ml.p5.48xlarge"],
     }
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"instanceTypes": ["ml.p5.48xlarge"]}, "spec"),
+        ({"nodeAffinity": None}, "spec"),
+        ({"dnsConfig": {"hostedZoneId": "Z1"}}, "spec"),
+        ({"modelSourceConfig": {"modelSourceType": "s3", "modelLocation": "a"}}, "spec.modelSourceConfig"),
+        ({"modelSourceConfig": {"modelSourceType": "fsx"}}, "spec.modelSourceConfig"),
+        ({"modelSourceConfig": {"modelSourceType": "huggingface"}}, "spec.modelSourceConfig"),
+        (
+            {
+                "modelSourceConfig": {
+                    "modelSourceType": "huggingface",
+                    "huggingFaceModel": {"modelId": "a", "commitSHA": "b"},
+                }
+            },
+            "spec.modelSourceConfig.huggingFaceModel.commitSHA",
+        ),
+    ],
+)
+def test_what_fields_need_and_exclude_is_part_of_the_schema(
+    endpoint: Endpoint, change: dict[str, Any], where: str
+) -> None:
+    """As the words at AWS's fields say, which its schema does not hold."""
+    manifest = endpoint("a bucket")
+    assert custom_kinds.violations(manifest) == []
+    changed = {key: value for key, value in (manifest["spec"] | change).items() if value is not None}
+    violations = custom_kinds.violations(manifest | {"spec": changed})
+    assert [violation.partition(":")[0] for violation in violations] == [where]

@@ -1,11 +1,16 @@
 """HyperPodPyTorchJob: against its schema and against AWS's own model, and what follows from group, team and policy."""
 
+import json
+import os
+import subprocess
+import sys
 from typing import Any, get_args
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from job_environment import aws_model, planned, rendered, with_jobs
+from job_environment import AWS_PACKAGES, aws_model, planned, rendered, with_jobs
+from needs import require
 from podwright.config.settings.jobs.pytorch import Elastic
 from podwright.sandbox.kubernetes import custom_kinds
 
@@ -75,6 +80,108 @@ def test_the_model_of_aws_is_strict(strict: type[BaseModel]) -> None:
     manifest["spec"]["replicaSpecs"][0]["template"]["spec"]["containers"][0]["immage"] = "x"
     with pytest.raises(ValidationError, match="immage"):
         accepted(strict, manifest)
+
+
+# What `hyp create hyp-pytorch-job` makes of its options, up to the call of the cluster.
+HYP = """
+import json, sys
+from hyperpod_pytorch_job_template.v1_1.model import PyTorchJobConfig
+jobs = [PyTorchJobConfig.model_validate(options).to_domain() for options in json.loads(sys.stdin.read())]
+print(json.dumps([job.model_dump(exclude_none=True, mode="json") for job in jobs]))
+"""
+
+
+def options(manifest: dict[str, Any]) -> dict[str, Any]:
+    """What one would type to get the manifest, as far as `hyp` has options."""
+    spec, metadata = manifest["spec"], manifest["metadata"]
+    replicas, elastic, labels = spec["replicaSpecs"][0], spec.get("elasticPolicy", {}), metadata["labels"]
+    template, pod = replicas["template"], replicas["template"]["spec"]
+    (container,) = pod["containers"]
+    selector = dict(pod["nodeSelector"])
+    claims = {volume["name"]: volume.get("persistentVolumeClaim") for volume in pod.get("volumes", ())}
+    typed = {
+        "job_name": metadata["name"],
+        "namespace": metadata["namespace"],
+        "image": container["image"],
+        "command": container.get("command"),
+        "args": container.get("args"),
+        "environment": {item["name"]: item["value"] for item in container["env"] if "value" in item},
+        "instance_type": selector.pop("node.kubernetes.io/instance-type"),
+        "label_selector": selector,
+        "queue_name": labels["kueue.x-k8s.io/queue-name"],
+        "priority": labels.get("kueue.x-k8s.io/priority-class"),
+        "preferred_topology": template["metadata"]
+        .get("annotations", {})
+        .get("kueue.x-k8s.io/podset-preferred-topology"),
+        "service_account_name": pod.get("serviceAccountName"),
+        "volume": [
+            {"name": mount["name"], "type": "pvc", "mount_path": mount["mountPath"]}
+            | {"claim_name": claim["claimName"], "read_only": "false"}
+            for mount in container.get("volumeMounts", ())
+            if (claim := claims[mount["name"]])
+        ],
+        "tasks_per_node": spec["nprocPerNode"],
+        "max_retry": spec["runPolicy"].get("jobMaxRetryCount"),
+        "replica_count": replicas["replicas"],
+        "max_replica_count": replicas.get("maxReplicas"),
+        "elastic_replica_increment_step": elastic.get("replicaIncrementStep"),
+        "elastic_replica_discrete_values": elastic.get("replicaDiscreteValues"),
+        "elastic_scaling_timeout_in_seconds": elastic.get("scalingTimeoutInSeconds"),
+        "elastic_graceful_shutdown_timeout_in_seconds": elastic.get("gracefulShutdownTimeoutInSeconds"),
+    }
+    return {name: value for name, value in typed.items() if value not in (None, [], {})}
+
+
+def made_by_hyp(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The jobs that AWS's command makes of the options of these manifests."""
+    require((AWS_PACKAGES / "hyperpod_pytorch_job_template").is_dir(), "sagemaker-hyperpod, where .ci/run puts it")
+    done = subprocess.run(
+        [sys.executable, "-P", "-W", "ignore", "-c", HYP],
+        input=json.dumps([options(job) for job in jobs]),
+        env=os.environ | {"PYTHONPATH": str(AWS_PACKAGES)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def compared(spec: dict[str, Any]) -> dict[str, Any]:
+    """What both commands decide about a job, in one form; `hyp` knows neither requests of memory nor more volumes."""
+    replicas = spec["replicaSpecs"][0]
+    template, pod = replicas["template"], replicas["template"]["spec"]
+    (container,) = pod["containers"]
+    elastic = spec.get("elasticPolicy", {})
+    own = {"faultyScaleDownTimeoutInSeconds", "minReplicas"}
+    return {
+        "elastic": {key: value for key, value in elastic.items() if key not in own},
+        "sizes": (replicas["replicas"], replicas.get("maxReplicas", 0)),
+        "processes": spec["nprocPerNode"],
+        "retries": spec.get("runPolicy", {}).get("jobMaxRetryCount"),
+        "nodes": pod["nodeSelector"],
+        "queue": {key: value for key, value in template["metadata"]["labels"].items() if key.startswith("kueue")},
+        "container": [container.get(key) for key in ("image", "command", "args")],
+        "account": pod.get("serviceAccountName"),
+        "claims": [volume for volume in pod.get("volumes", ()) if "persistentVolumeClaim" in volume],
+    }
+
+
+def test_hyp_makes_the_same_of_it() -> None:
+    """Of every job in one piece; those with a second part are not to be had of its options."""
+    jobs = [json.loads(json.dumps(rendered("hyperpod_pytorch", **case)[0])) for case in CASES.values()]
+    whole = [job for job in jobs if len(job["spec"]["replicaSpecs"]) == 1]
+    assert len(whole) >= len(CASES) - 1
+    for job, made in zip(whole, made_by_hyp(whole), strict=True):
+        for volume in compared(made)["claims"]:
+            volume["persistentVolumeClaim"].pop("readOnly")
+        assert compared(made) == compared(job["spec"])
+
+
+def test_steps_beside_values_are_refused() -> None:
+    """The schema's own rule, which stands in prose where it comes from."""
+    (manifest,) = rendered("hyperpod_pytorch", elastic=STEP)
+    manifest["spec"]["elasticPolicy"]["replicaDiscreteValues"] = [2, 4]
+    assert len(custom_kinds.violations(manifest)) == 1
 
 
 def test_schema_and_model_of_aws_know_the_same_fields(strict: type[BaseModel]) -> None:

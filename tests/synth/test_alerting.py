@@ -20,6 +20,7 @@ from podwright.constructs.observability.prometheus_workspace import PrometheusWo
 from podwright.constructs.observability.upkeep_alarms import UpkeepAlarms
 from podwright.planning.monitoring.alerts import Watched, alerts
 from podwright.planning.monitoring.recordings import recordings
+from synthesis import environment, synthesis
 
 CLUSTER_ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/a1b2c3d4e5f6"
 SLACK = SlackChannel(workspace="T07EA123LEP", channel="C0123456789")
@@ -142,10 +143,24 @@ def test_alarms_reach_the_same_people(stack: cdk.Stack) -> None:
     alarms = UpkeepAlarms(stack, "Upkeep", topics=[MAIL, f"{MAIL}-chat"])
     alarms.function("Fleet", cast(lambda_.IFunction, function), each_minute=True)
     alarms.alert_manager("ws-1")
+    alarms.setups("prod")
     alarms.lustre("data", file_system_id="fs-0123456789abcdef0", capacity_gib=38400)
     actual = {item["MetricName"]: item for item in resources(stack, "AWS::CloudWatch::Alarm")}
-    assert set(actual) == {"Errors", "Invocations", "AlertManagerNotificationsFailed", "FreeDataStorageCapacity"}
+    of_services = {"Errors", "Invocations", "AlertManagerNotificationsFailed", "FreeDataStorageCapacity"}
+    assert set(actual) == {*of_services, "degraded_steps"}
     assert all(item["AlarmActions"] == item["OKActions"] == [MAIL, f"{MAIL}-chat"] for item in actual.values())
     # A function that does not run at all sends no numbers.
     assert actual["Invocations"]["TreatMissingData"] == "breaching"
     assert actual["FreeDataStorageCapacity"]["Threshold"] == 38400 * 1024**3 // 20
+    # Each node counts once, so one period has to be enough.
+    degraded = actual["degraded_steps"]
+    assert (degraded["Threshold"], degraded["EvaluationPeriods"], degraded["DatapointsToAlarm"]) == (0, 1, 1)
+    assert degraded["Dimensions"] == [{"Name": "ClusterName", "Value": "prod"}]
+
+
+@pytest.mark.parametrize("name", ["prod", "slurm-classic"])
+def test_nodes_that_join_degraded_are_told_of(name: str) -> None:
+    alarms = synthesis(name).resources("AWS::CloudWatch::Alarm").values()
+    (alarm,) = (item["Properties"] for item in alarms if item["Properties"]["MetricName"] == "degraded_steps")
+    assert alarm["Dimensions"] == [{"Name": "ClusterName", "Value": environment(name).cluster.name}]
+    assert alarm["AlarmActions"]

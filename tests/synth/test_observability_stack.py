@@ -232,3 +232,16 @@ def test_nothing_is_there_that_nobody_asked_for() -> None:
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
+
+
+def test_grafana_fails_alone() -> None:
+    """A workspace that an account cannot have must not take back what measures and alerts."""
+    prod = synthesis("prod")
+    grafana = {item["Type"] for item in prod.templates["grafana"]["Resources"].values()}
+    assert grafana >= {"AWS::Grafana::Workspace", "Custom::PodwrightGrafanaContent"}
+    others = {name: template for name, template in prod.templates.items() if name != "grafana"}
+    types = {item["Type"] for template in others.values() for item in template["Resources"].values()}
+    assert [kind for kind in types if "Grafana" in kind] == []
+    assert [name for name in others if "grafana" in prod.earlier_stacks(name)] == []
+    assert "observability" in prod.earlier_stacks("grafana")
+    assert "grafana" not in synthesis("dev").templates

@@ -32,7 +32,8 @@ class LifecyclePublication(Construct):
     The digest covers the scripts and node.json with the values that only a deployment knows, so a prefix never changes:
     a new content gets a new prefix, `source_uri` moves to it, and the older ones stay while the stack exists. Nodes
     read a new prefix when they are created, replaced or get new software. With protection `destroy` everything below
-    PREFIX goes with the stack; with `retain` it stays.
+    PREFIX goes with the stack, and with another PREFIX; with `retain` it stays. In an existing bucket the function has
+    rights below PREFIX alone: there, what an earlier PREFIX held stays.
 
     Archives that nodes install from lie in `archives_uri(bucket, PREFIX)`, outside of what HyperPod copies to every
     node: a node takes the one it needs.
@@ -101,14 +102,25 @@ class LifecyclePublication(Construct):
         )
         below = bucket.arn_for_objects(f"{prefix}/*")
         reason = "Names below the prefix carry a digest that only a deployment knows."
-        objects = ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"]
-        lists = ["s3:ListBucket"]
+        objects, lists = ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"], ["s3:ListBucket"]
+        only_below = {"StringLike": {"s3:prefix": f"{prefix}/*"}}
         # A bucket can be deleted only when it is empty, so what was published goes before it.
-        if removes:
-            objects += ["s3:DeleteObject", "s3:DeleteObjectVersion"]
-            lists += ["s3:ListBucketVersions"]
+        removals, list_versions = ["s3:DeleteObject", "s3:DeleteObjectVersion"], ["s3:ListBucketVersions"]
+        if removes and isinstance(bucket, s3.Bucket):
+            # Of the whole bucket, which is the stack's own: when the prefix has changed, the clean-up removes the other
+            # one, after a rollback too, and the policy names only one of them by then.
+            allow(
+                function.role,
+                removals,
+                [bucket.arn_for_objects("*")],
+                because="A prefix of an earlier name is removed as well.",
+            )
+            allow(function.role, list_versions, [bucket.bucket_arn])
+        elif removes:
+            objects += removals
+            lists += list_versions
         allow(function.role, objects, [below], because=reason)
-        allow(function.role, lists, [bucket.bucket_arn], only_if={"StringLike": {"s3:prefix": f"{prefix}/*"}})
+        allow(function.role, lists, [bucket.bucket_arn], only_if=only_below)
         allow(function.role, ["s3:GetObject"], [asset.bucket.arn_for_objects(asset.s3_object_key)])
         for file in files.values():
             allow(function.role, ["s3:GetObject"], [file.bucket.arn_for_objects(file.s3_object_key)])

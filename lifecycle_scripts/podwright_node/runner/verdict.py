@@ -70,6 +70,8 @@ def _publish(node: Node, made: dict[str, Any]) -> None:
 def _metric(node: Node, cluster: str, count: int) -> dict[str, Any]:
     """A document in CloudWatch's embedded metric format; see `benchmarking.metrics` for its source."""
     own = {"ClusterName": cluster, "InstanceGroup": node.group}
-    directive = {"Namespace": NAMESPACE, "Dimensions": [list(own)], "Metrics": [{"Name": METRIC, "Unit": "Count"}]}
+    # By group for whoever looks, and of the whole cluster for the alarm.
+    dimensions = [list(own), ["ClusterName"]]
+    directive = {"Namespace": NAMESPACE, "Dimensions": dimensions, "Metrics": [{"Name": METRIC, "Unit": "Count"}]}
     head = {"_aws": {"Timestamp": int(time.time() * 1000), "CloudWatchMetrics": [directive]}}
     return {**head, **own, "InstanceId": node.instance_id, METRIC: count}

@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 SNAPSHOTS = Path(__file__).parents[2] / "snapshot" / "templates"
-ORDER = ("network", "storage", "capacity", "eks", "cluster", "platform", "governance", "access", "observability")
+ORDER = (
+    *("network", "storage", "capacity", "eks", "cluster", "platform", "governance", "access"),
+    *("observability", "grafana"),
+)
 Templates = dict[str, dict[str, Any]]
 Edit = Callable[[Templates], object]
 

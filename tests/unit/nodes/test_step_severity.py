@@ -18,6 +18,7 @@ from podwright.lifecycle_scripts.podwright_node.runner.node import Node
 from podwright.lifecycle_scripts.podwright_node.runner.steps import Step, run
 from podwright.lifecycle_scripts.podwright_node.runner.verdict import RECORD
 from podwright.planning.node.facts import ClusterFacts, FileSystems, node_facts
+from podwright.planning.node.setup_record import METRIC, NAMESPACE
 
 # Every step stands here, so that a new one is judged by a person.
 SEVERITIES = {
@@ -177,7 +178,10 @@ def test_the_log_counts_degraded_steps_for_cloudwatch(
     steps = [failing(step) for step in node_main.STEPS if step.name in ("ssh", "clock")]
     assert run(steps, node_of(log, tmp_path))
     (metric,) = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
-    assert metric["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "podwright/nodes"
+    (directive,) = metric["_aws"]["CloudWatchMetrics"]
+    # As the alarm asks for it, and by group.
+    assert (directive["Namespace"], directive["Metrics"][0]["Name"]) == (NAMESPACE, METRIC)
+    assert directive["Dimensions"] == [["ClusterName", "InstanceGroup"], ["ClusterName"]]
     assert (metric["InstanceGroup"], metric["InstanceId"], metric["degraded_steps"]) == ("workers", "i-1", 2)
 
 
