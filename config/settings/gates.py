@@ -96,11 +96,11 @@ class Gates(Settings):
     """Minutes that a gate may take, in place of its own number (`podwright gate ENV --list`)."""
     evidence: S3Uri | None = None
     """S3 prefix for evidence. Default: `CLUSTER/evidence` in the environment's lifecycle bucket."""
-    verdicts: VerdictsGate = VerdictsGate()
+    verdicts: VerdictsGate = VerdictsGate.model_construct()
     """Verdicts of nodes' benchmarks."""
-    nccl: NcclGate = NcclGate()
+    nccl: NcclGate = NcclGate.model_construct()
     """Bandwidth over several nodes."""
-    canary: CanaryGate = CanaryGate()
+    canary: CanaryGate = CanaryGate.model_construct()
     """A job that completes."""
-    metrics: MetricsGate = MetricsGate()
+    metrics: MetricsGate = MetricsGate.model_construct()
     """Metrics that arrive."""

@@ -184,7 +184,7 @@ class Observability(Settings):
     ] = False
     """Amazon Managed Grafana. false: dashboards are CloudWatch's, and JSON files for a Grafana of your own."""
     alerts: Annotated[Alerts, BeforeValidator(_emails, json_schema_input_type=Alerts | tuple[Email, ...] | Email)] = (
-        Alerts()
+        Alerts.model_construct()
     )
     """Who is told of what."""
     budget_usd_per_month: int | None = Field(default=None, ge=1)

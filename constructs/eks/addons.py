@@ -12,6 +12,7 @@ from ...config.settings.cluster import AddonName, Eks
 from ...planning.helm.addon_configurations import NETWORK_POLICIES
 from ...planning.kubernetes.addons import NODE_ADDONS, addon_version
 from ...planning.rules import check
+from ..common.arguments import checked
 from ..common.permission import allow
 
 _NAMESPACE = "kube-system"
@@ -31,6 +32,7 @@ class NodeAddons(Construct):
         NodeAddons(stack, "NodeAddons", settings=Eks(version="1.34"), cluster_name="prod")
     """
 
+    @checked
     def __init__(
         self, scope: Construct, construct_id: str, *, settings: Eks, cluster_name: str, network_policies: bool = False
     ) -> None:
@@ -67,6 +69,7 @@ class WorkloadAddons(Construct):
         WorkloadAddons(stack, "WorkloadAddons", settings=Eks(), cluster_name="prod", lustre=True)
     """
 
+    @checked
     def __init__(self, scope: Construct, construct_id: str, *, settings: Eks, cluster_name: str, lustre: bool) -> None:
         """Defines the add-ons.
 

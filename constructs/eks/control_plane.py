@@ -15,6 +15,7 @@ from constructs import Construct, IConstruct
 
 from ...config.settings.cluster import AdoptedEks, ControlPlaneLog, Eks
 from ...planning.rules import check
+from ..common.arguments import checked, refusal
 from ..common.custom_resource import allow_network_interfaces
 from ..network.traffic import Ports, Traffic
 
@@ -55,6 +56,7 @@ class EksControlPlane(Construct):
                         node_security_group=nodes, key=key)
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
@@ -81,13 +83,13 @@ class EksControlPlane(Construct):
                 already and have them: EC2 refuses a rule that is there.
 
         Raises:
-            InvalidSettings: settings that cannot be built.
-            ValueError: no subnets.
+            InvalidSettings: settings that cannot be built, or no subnets.
         """
         super().__init__(scope, construct_id)
         check(settings)
         if not control_plane_subnets:
-            raise ValueError("control_plane_subnets is empty; the kubectl provider reaches the API from one of them")
+            hint = "pass one at least: the kubectl provider reaches the API from it"
+            raise refusal("control_plane_subnets", "control_plane_subnets is empty", hint)
 
         # In the order of zones and not of the mapping, so that the template does not change with the file's order.
         subnets = [control_plane_subnets[zone] for zone in sorted(control_plane_subnets)]

@@ -13,7 +13,7 @@ from ...config.settings.governance.teams import Governance
 from ...config.settings.groups import InstanceGroup
 from ...planning.quota.policy import quota_policy
 from ...planning.rules.parts import Parts, complete
-from ..common.arguments import annotate, refusal, require
+from ..common.arguments import annotate, checked, refusal
 from ..hyperpod.cluster_interface import IHyperPodCluster
 from .compute_quotas import ComputeQuotas
 
@@ -35,6 +35,7 @@ class TeamQuotas(Construct):
                    governance=Governance(priorities={"training": 70}, teams={"llm": Team(quota={"h200": 2})}))
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
@@ -65,7 +66,6 @@ class TeamQuotas(Construct):
             InvalidSettings: what the same settings in an environment file would be refused for.
         """
         super().__init__(scope, construct_id)
-        require("cluster", cluster, "cluster_arn", "a HyperPodCluster, or its from_cluster_attributes")
         groups = instance_groups if instance_groups is not None else getattr(cluster, "instance_groups", None)
         if groups is None:
             hint = "pass instance_groups={name: InstanceGroup(...)} as the cluster has them"

@@ -11,6 +11,7 @@ from constructs import Construct
 
 from ...config.settings.slurm import AccountingDatabase
 from ...planning.rules import check
+from ..common.arguments import checked
 from ..common.protection import Protection, removal_policy
 from ..network.traffic import Ports, Traffic
 
@@ -44,6 +45,7 @@ class SlurmAccounting(Construct):
                         clients=clients, key=key, protection="retain")
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,

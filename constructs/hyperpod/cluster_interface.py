@@ -12,6 +12,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from ...config.catalog.names import cluster_log_group
+from ..common.arguments import checked
 from ..common.permission import allow
 
 _READ_ACTIONS = ["sagemaker:DescribeCluster", "sagemaker:DescribeClusterNode", "sagemaker:ListClusterNodes"]
@@ -146,6 +147,7 @@ class ImportedCluster(ClusterAccess, Construct):
                         eks_cluster=cluster).grant_connect(iam.Role(stack, "Person", assumed_by=iam.AnyPrincipal()))
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,

@@ -13,6 +13,7 @@ from constructs import Construct
 
 from ...config.catalog.names import benchmark_prefix, cluster_log_group, setup_prefix
 from ...planning.node.permissions import NodePermissions
+from ..common.arguments import checked
 from ..common.permission import allow
 
 _DESCRIBE = [f"ec2:Describe{what}" for what in (
@@ -46,6 +47,7 @@ class ExecutionRole(Construct):
         role.grant_read(bucket, "prod", key)
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,

@@ -24,7 +24,7 @@ from ...config.settings.storage import Buckets, Storage
 from ...planning.helm.chart_values import dependencies_values
 from ...planning.node.archives import LockedFile
 from ...planning.rules.parts import Completed, Parts, complete, plain
-from ..common.arguments import annotate, refusal, require
+from ..common.arguments import annotate, checked, refusal
 from ..common.protection import Protection
 from ..eks.control_plane import API, TO_NODES
 from ..eks.helm_release import HelmRelease
@@ -64,6 +64,7 @@ class HyperPodCluster(ClusterAccess, Construct):
         prod.add_instance_group("gpus", InstanceGroup(instance_type="ml.p5.48xlarge", count=4))
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
@@ -142,20 +143,12 @@ class HyperPodCluster(ClusterAccess, Construct):
             InvalidSettings: what the same settings in an environment file would be refused for.
         """
         super().__init__(scope, construct_id)
-        require("vpc", vpc, "vpc_id", "an ec2.IVpc")
-        require("orchestrator", orchestrator, "eks_cluster", "Orchestrator.eks(...) or Orchestrator.slurm(...)")
         self._subnets = subnets if subnets is not None else _subnets_of(vpc)
         self._vpc, self._orchestrator = vpc, orchestrator
         self.lustre: Mapping[str, ILustreFileSystem] = lustre or {}
         """The Lustre file systems that its nodes mount, by name."""
         self._home = home
         self._plans = training_plans or {}
-        for name, result in [*_named("lustre", self.lustre), *_named("training_plans", self._plans)]:
-            require(name, result, "settings", "a construct of podwright, or its from_..._attributes")
-        for zone, subnet in _named("subnets", self._subnets):
-            require(zone, subnet, "subnet_id", "an ec2.ISubnet")
-        if protection not in ("retain", "destroy"):
-            raise refusal("protection", f"protection is {protection!r}; allowed: retain, destroy", "choose one")
         name = cluster_name or cdk.Names.unique_resource_name(self, max_length=40, separator="-")
         stack = cdk.Stack.of(self)
         cluster: dict[str, Any] = {
@@ -234,6 +227,7 @@ class HyperPodCluster(ClusterAccess, Construct):
         """The EKS cluster that orchestrates it; None with Slurm."""
 
     @staticmethod
+    @checked
     def from_cluster_attributes(
         scope: Construct,
         construct_id: str,
@@ -268,6 +262,7 @@ class HyperPodCluster(ClusterAccess, Construct):
         """Role of the groups that name none; None where all name one."""
         return self._cluster.execution_role
 
+    @checked
     def add_instance_group(self, name: str, group: InstanceGroup) -> None:
         """Add an instance group, as if it had been given to the constructor.
 
@@ -283,6 +278,7 @@ class HyperPodCluster(ClusterAccess, Construct):
         if self.dependencies:
             self.dependencies.set_values(self._chart_values())
 
+    @checked
     def with_observability(self, settings: Observability) -> Completed:
         """The settings of this cluster, completed together with those of what watches it.
 
@@ -304,7 +300,6 @@ class HyperPodCluster(ClusterAccess, Construct):
         named = {name: plain(result.settings) for name, result in self.lustre.items()}
         storage: dict[str, Any] = {"lustre": named.pop("lustre", None), "additional_lustre": named}
         if self._home is not None:
-            require("home", self._home, "settings", "an OpenZfsHome")
             storage["home"] = {"openzfs": plain(self._home.settings)}
         return {section: value for section, value in storage.items() if value}
 
@@ -367,13 +362,6 @@ def _plan(name: str, plan: TrainingPlanReference) -> dict[str, Any]:
         arn = f"arn:aws:sagemaker:us-west-2:111122223333:training-plan/{name}"
         return plain(settings.model_copy(update={"arn": arn}))
     return plain(settings)
-
-
-def _named(argument: str, values: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The items of an argument, by what they are called in a finding."""
-    if not isinstance(values, Mapping):
-        raise refusal(argument, f"{argument} is a {type(values).__name__}; allowed: a mapping", "pass a dict")
-    return [(f"{argument}.{name}", value) for name, value in values.items()]
 
 
 def _subnets_of(vpc: ec2.IVpc) -> dict[str, ec2.ISubnet]:

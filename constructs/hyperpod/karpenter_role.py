@@ -9,6 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from ..common.arguments import checked
 from ..common.permission import allow
 
 # What HyperPod may do with a volume key by grant. Source: SageMaker Developer Guide, "Create an IAM role for HyperPod
@@ -36,6 +37,7 @@ class KarpenterRole(Construct):
         KarpenterRole(stack, "Karpenter", volume_keys=[key])
     """
 
+    @checked
     def __init__(self, scope: Construct, construct_id: str, *, volume_keys: Sequence[kms.IKey] = ()) -> None:
         """Defines the role.
 

@@ -11,7 +11,7 @@ from ...config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
 from ...config.errors import InvalidFile, InvalidSettings
 from ...config.loading.artifacts import ChartArchive, chart_archive
 from ...config.settings.slurm import Slurm
-from ..common.arguments import refusal, require
+from ..common.arguments import checked, refusal
 from ..eks.control_plane import EksControlPlane
 
 
@@ -48,6 +48,7 @@ class Orchestrator:
     """Slurm's accounting database outside the controller."""
 
     @classmethod
+    @checked
     def eks(
         cls,
         cluster: eks.ICluster | EksControlPlane,
@@ -70,10 +71,7 @@ class Orchestrator:
         """
         if isinstance(cluster, EksControlPlane):
             cluster, rules_exist = cluster.cluster, True
-        require("cluster", cluster, "cluster_arn", "an EKS cluster of aws_cdk.aws_eks_v2, or an EksControlPlane")
         archive = dependencies or _fetched(project)
-        if not isinstance(archive, ChartArchive) and archive != "installed":
-            raise refusal("dependencies", f"dependencies is {archive!r}", "pass a ChartArchive or 'installed'")
         return cls(
             "eks",
             eks_cluster=cluster,
@@ -82,6 +80,7 @@ class Orchestrator:
         )
 
     @classmethod
+    @checked
     def slurm(cls, settings: Slurm | None = None, *, accounting: AccountingAccess | None = None) -> "Orchestrator":
         """Slurm, which HyperPod installs. A group called `controller` is its controller, `login` its login nodes.
 
@@ -93,16 +92,12 @@ class Orchestrator:
             InvalidSettings: one of settings and database without the other, or something that is neither.
         """
         settings = settings or Slurm()
-        if not isinstance(settings, Slurm):
-            raise refusal("settings", f"settings is a {type(settings).__name__}", "pass Slurm(...)")
         if (settings.accounting is None) != (accounting is None):
             raise refusal(
                 "accounting",
                 "Slurm's accounts in a database of their own take settings.accounting and the database",
                 "pass both, such as SlurmAccounting(..., settings=settings.accounting), or neither",
             )
-        if accounting is not None:
-            require("accounting", accounting, "secret_arn", "a SlurmAccounting")
         return cls("slurm", settings=settings, accounting=accounting)
 
 

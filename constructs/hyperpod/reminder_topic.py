@@ -10,6 +10,7 @@ from constructs import Construct
 
 from ...config.settings.plan_reminders import PlanReminders
 from ...planning.rules import check
+from ..common.arguments import checked
 from ..common.permission import allow
 
 
@@ -24,6 +25,7 @@ class ReminderTopic(Construct):
         ReminderTopic(stack, "Reminders", settings=PlanReminders(emails=("oncall@example.com",)), key=key)
     """
 
+    @checked
     def __init__(self, scope: Construct, construct_id: str, *, settings: PlanReminders, key: kms.IKey) -> None:
         """Defines topic and role.
 

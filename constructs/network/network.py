@@ -12,7 +12,7 @@ from constructs import Construct
 
 from ...config.settings.network import AdoptedVpc, Network
 from ...planning.rules import check
-from ..common.arguments import require
+from ..common.arguments import checked
 from ..common.protection import Protection, removal_policy
 from .endpoints import Endpoints
 from .flow_logs import FlowLogs
@@ -50,6 +50,7 @@ class ImportedNetwork(Construct):
         ImportedNetwork(stack, "Given", vpc=vpc, node_subnets={"usw2-az2": subnet}, node_security_group=nodes)
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
@@ -76,14 +77,6 @@ class ImportedNetwork(Construct):
             InvalidSettings: an argument that is no such thing.
         """
         super().__init__(scope, construct_id)
-        require("vpc", vpc, "vpc_id", "an ec2.IVpc")
-        require("node_security_group", node_security_group, "security_group_id", "an ec2.ISecurityGroup")
-        require("node_subnets", node_subnets, "items", "a mapping of zone ids to subnets")
-        for zone, subnet in node_subnets.items():
-            require(f"node_subnets.{zone}", subnet, "subnet_id", "an ec2.ISubnet")
-        for zone, subnets in (more_node_subnets or {}).items():
-            for subnet in subnets:
-                require(f"more_node_subnets.{zone}", subnet, "subnet_id", "an ec2.ISubnet")
         self.vpc = vpc
         self.node_subnets = dict(node_subnets)
         self.more_node_subnets = {zone: list(subnets) for zone, subnets in (more_node_subnets or {}).items()}
@@ -130,6 +123,7 @@ class EnvironmentNetwork(Construct):
     endpoint_security_group: ec2.ISecurityGroup | None
     """Group of the interface endpoints; None in an existing VPC."""
 
+    @checked
     def __init__(
         self,
         scope: Construct,
@@ -154,7 +148,7 @@ class EnvironmentNetwork(Construct):
 
         Raises:
             InvalidSettings: settings that cannot be built.
-            ValueError: a feature that the table of endpoints does not know.
+            InvalidValue: a feature that the table of endpoints does not know.
         """
         super().__init__(scope, construct_id)
         check(settings)
@@ -175,6 +169,7 @@ class EnvironmentNetwork(Construct):
         )
 
     @staticmethod
+    @checked
     def from_network_attributes(
         scope: Construct,
         construct_id: str,

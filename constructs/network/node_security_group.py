@@ -7,7 +7,7 @@ import jsii
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from ..common.arguments import require
+from ..common.arguments import checked
 from ..common.protection import Protection, removal_policy
 from .traffic import ALL, Traffic
 
@@ -31,6 +31,7 @@ class NodeSecurityGroup(Construct):
         group = NodeSecurityGroup(stack, "Nodes", vpc=vpc, existing=ordinary).security_group
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
@@ -55,10 +56,6 @@ class NodeSecurityGroup(Construct):
             InvalidSettings: something other than a VPC or a security group.
         """
         super().__init__(scope, construct_id)
-        require("vpc", vpc, "vpc_id", "an ec2.IVpc")
-        if existing is not None:
-            require("security_group", existing, "security_group_id", "an ec2.ISecurityGroup")
-
         group = existing or self._create(vpc, protection)
         self.security_group: ec2.ISecurityGroup = group
         """The group."""

@@ -16,7 +16,7 @@ from ...config.settings.cluster import Cluster
 from ...config.settings.observability import Observability
 from ...planning.monitoring.metric_levels import EXTENSION, extension_configuration
 from ...planning.monitoring.resolve import ResolvedMonitoring, resolve_monitoring
-from ..common.arguments import annotate, require
+from ..common.arguments import annotate, checked
 from ..common.protection import Protection
 from ..hyperpod.cluster_extension.construct import ClusterExtension
 from ..hyperpod.cluster_interface import IHyperPodCluster
@@ -73,6 +73,7 @@ class ClusterObservability(Construct):
         ClusterObservability.for_cluster(stack, "Observability", cluster=cluster, settings=Observability())
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
@@ -138,6 +139,7 @@ class ClusterObservability(Construct):
             Budget(self, "Budget", environment=name, usd_per_month=usd, topics=topics, emails=emails, tags=own)
 
     @staticmethod
+    @checked
     def for_cluster(
         scope: Construct, construct_id: str, *, cluster: HyperPodCluster, settings: Observability | None = None
     ) -> "ClusterObservability":
@@ -152,7 +154,6 @@ class ClusterObservability(Construct):
         Raises:
             InvalidSettings: what a file with the same settings would be refused for.
         """
-        require("cluster", cluster, "with_observability", "a HyperPodCluster")
         completed = cluster.with_observability(settings or Observability())
         monitoring = cast(ResolvedMonitoring, resolve_monitoring(completed.environment, completed.types))
         observed = ObservedCluster(

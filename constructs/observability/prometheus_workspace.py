@@ -13,6 +13,7 @@ from constructs import Construct
 from ...config.settings.observability import Observability, SeriesLimit
 from ...config.settings.storage import Storage
 from ...planning.rules import check
+from ..common.arguments import checked
 from ..common.permission import allow
 from ..common.protection import Protection, removal_policy
 from ..storage.key import EnvironmentKey
@@ -51,6 +52,7 @@ class PrometheusWorkspace(Construct):
         PrometheusWorkspace(stack, "Metrics", settings=Observability(), name="prod", key=key, protection="retain")
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
@@ -96,6 +98,7 @@ class PrometheusWorkspace(Construct):
         """Where collectors write (`api/v1/remote_write`) and Grafana asks (`api/v1/query`)."""
 
     @staticmethod
+    @checked
     def from_workspace_id(scope: Construct, construct_id: str, workspace_id: str) -> IPrometheusWorkspace:
         """A workspace that is made elsewhere."""
         settings = Observability(workspace=workspace_id)

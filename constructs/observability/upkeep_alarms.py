@@ -9,6 +9,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from ...planning.node.setup_record import METRIC, NAMESPACE
+from ..common.arguments import checked
 
 _PERIOD_SECONDS: Final = 300
 _ALMOST_FULL_PERCENT: Final = 95
@@ -31,6 +32,7 @@ class UpkeepAlarms(Construct):
         alarms.lustre("lustre", file_system_id="fs-0123456789abcdef0", capacity_gib=38400)
     """
 
+    @checked
     def __init__(self, scope: Construct, construct_id: str, *, topics: Sequence[str]) -> None:
         """Defines no alarm yet.
 

@@ -9,6 +9,7 @@ from constructs import Construct
 
 from ...config.settings.storage import Buckets
 from ...planning.rules import check
+from ..common.arguments import checked
 from ..common.protection import Protection, removal_policy
 
 
@@ -24,6 +25,7 @@ class PrivateBucket(Construct):
         PrivateBucket(stack, "Results", name=None, key=key, protection="retain")
     """
 
+    @checked
     def __init__(
         self, scope: Construct, construct_id: str, *, name: str | None, key: kms.IKey, protection: Protection
     ) -> None:
@@ -87,6 +89,7 @@ class LifecycleBucket(Construct):
         LifecycleBucket(stack, "Lifecycle", settings=Buckets(), name=name, key=key, protection="retain")
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
@@ -124,6 +127,7 @@ class CheckpointBucket(Construct):
         CheckpointBucket(stack, "Checkpoints", settings=Buckets(), key=key, protection="retain")
     """
 
+    @checked
     def __init__(
         self, scope: Construct, construct_id: str, *, settings: Buckets, key: kms.IKey, protection: Protection
     ) -> None:

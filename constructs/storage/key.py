@@ -9,6 +9,7 @@ from constructs import Construct
 
 from ...config.settings.storage import Storage
 from ...planning.rules import check
+from ..common.arguments import checked
 from ..common.protection import Protection, removal_policy
 
 
@@ -30,6 +31,7 @@ class EnvironmentKey(Construct):
         EnvironmentKey(stack, "Key", settings=Storage(), protection="retain")
     """
 
+    @checked
     def __init__(self, scope: Construct, construct_id: str, *, settings: Storage, protection: Protection) -> None:
         """Defines the key.
 

@@ -14,7 +14,7 @@ from constructs import Construct
 from ...config.catalog.limits import limits
 from ...config.settings.storage import AdoptedLustre, DataRepository, Lustre, ReadCache, Storage
 from ...planning.rules import check
-from ..common.arguments import refusal, require
+from ..common.arguments import checked
 from ..common.protection import Protection, removal_policy
 from ..network.traffic import ALL, Ports, Traffic
 from .key import EnvironmentKey
@@ -140,6 +140,7 @@ class LustreFileSystem(LustreAccess, Construct):
     security_group: ec2.ISecurityGroup
     """Group of its servers."""
 
+    @checked
     def __init__(
         self,
         scope: Construct,
@@ -168,10 +169,6 @@ class LustreFileSystem(LustreAccess, Construct):
             InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
-        require("vpc", vpc, "vpc_id", "an ec2.IVpc")
-        require("subnet", subnet, "subnet_id", "an ec2.ISubnet")
-        if not isinstance(settings, Lustre):
-            raise refusal("settings", f"settings is a {type(settings).__name__}; allowed: Lustre", "pass Lustre(...)")
         check(settings)
 
         self.settings = settings
@@ -184,6 +181,7 @@ class LustreFileSystem(LustreAccess, Construct):
             self._adopt(settings.existing, clients, ports)
 
     @staticmethod
+    @checked
     def from_lustre_file_system_attributes(
         scope: Construct,
         construct_id: str,
@@ -280,6 +278,7 @@ class ImportedLustre(LustreAccess, Construct):
                        security_group=group, settings=settings).metric_free_storage()
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
@@ -301,7 +300,6 @@ class ImportedLustre(LustreAccess, Construct):
             settings: Its zone and mount, and whether it serves EFA.
         """
         super().__init__(scope, construct_id)
-        require("security_group", security_group, "security_group_id", "an ec2.ISecurityGroup")
         stack = cdk.Stack.of(self)
         self.settings = settings
         self.file_system_id = file_system_id

@@ -8,6 +8,7 @@ from constructs import Construct
 
 from ...config.settings.storage import OpenZfs
 from ...planning.rules import check
+from ..common.arguments import checked
 from ..common.protection import Protection, removal_policy
 from ..network.traffic import Ports, Traffic
 
@@ -33,6 +34,7 @@ class OpenZfsHome(Construct):
             clients=clients, key=key, protection="retain")
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,

@@ -5,6 +5,7 @@ from functools import cache
 from typing import NamedTuple
 
 from ...config.catalog.facts import Citation, cited, table
+from ...config.errors import InvalidValue
 from ...config.settings.environment import Environment
 
 GATEWAY_SERVICE = "s3"
@@ -33,11 +34,11 @@ def calls() -> tuple[Call, ...]:
 
 
 def services(features: Iterable[str]) -> list[str]:
-    """The services that `features` call, sorted. Raises ValueError for a feature that the table does not know."""
+    """The services that `features` call, sorted. Raises InvalidValue for a feature that the table does not know."""
     desired = frozenset(features)
     if unknown := desired - {call.feature for call in calls()}:
         known = ", ".join(sorted({call.feature for call in calls()}))
-        raise ValueError(f"no such feature: {', '.join(sorted(unknown))}; known are {known}")
+        raise InvalidValue(f"no such feature: {', '.join(sorted(unknown))}; known are {known}")
     return sorted({call.service for call in calls() if call.feature in desired})
 
 

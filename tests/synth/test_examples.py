@@ -6,11 +6,13 @@ makes: `stack`, and things that most examples would only repeat.
 
 import ast
 import importlib
+import inspect
+import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_type_hints
 
 import aws_cdk as cdk
 import cdk8s
@@ -22,9 +24,12 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Template
+from pydantic import ValidationError
 
 from podwright.config.catalog.instance_types import catalog
+from podwright.config.errors import PodwrightError
 from podwright.config.loading.project import Project
+from podwright.constructs import library
 
 ROOT = Path(__file__).parents[2]
 LONGEST = 10
@@ -132,3 +137,55 @@ def record(shown: type, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def test_there_are_examples() -> None:
     assert {"EnvironmentNetwork", "LustreFileSystem"} <= {node.name for _, node in parts()}
+
+
+EXPORTED = [part for part in parts() if part[1].name in library.__all__]
+
+
+@pytest.mark.parametrize(("module", "node"), [pytest.param(*part, id=part[1].name) for part in EXPORTED])
+def test_nonsense_is_refused_by_the_name_of_the_argument(
+    module: str, node: ast.ClassDef, stack: cdk.Stack, tmp_path: Path
+) -> None:
+    """Each argument of each public construct is given what it cannot be: a finding, never an error of our insides."""
+    names = vars(importlib.import_module(module)) | given(stack, tmp_path / "given")
+    tree = ast.parse(example(node) or "")
+    call = next(part for part in ast.walk(tree) if isinstance(part, ast.Call) and is_made(part, node.name))
+    define = eval(ast.unparse(call.func), names)
+    define = define.__init__ if isinstance(define, type) else define
+    types, shown = get_type_hints(define), call.keywords
+    values = {"int|bool": 3, "str": "text", "None|NoneType|Optional": None, "Stack": stack}
+    for number, (name, word) in enumerate((name, word) for name in keyword_only(define) for word in values):
+        own = cdk.Stack(stack.node.root, f"Nonsense{number}", env=stack_of(stack))
+        replaced = [ast.keyword(name, ast.Name("nonsense", ast.Load()))]
+        call.keywords = [keyword for keyword in shown if keyword.arg != name] + replaced
+        refusal = refused(ast.unparse(tree), names | {"stack": own, "nonsense": values[word]})
+        accepted = re.search(rf"\b({word})\b", str(types[name])) and not refusal
+        assert accepted or name in refusal, f"{name} = {values[word]!r}: {refusal}"
+
+
+def refused(source: str, names: dict[str, Any]) -> str:
+    """What a refusal says; nothing where there is none. Every other error is a failure of the test."""
+    try:
+        exec(compile(source, "example", "exec"), names)
+    except (PodwrightError, ValidationError) as error:
+        return str(error)
+    return ""
+
+
+def is_made(call: ast.Call, name: str) -> bool:
+    """Whether a call makes what is called `name`, by its class or by what the class makes it from."""
+    return ast.unparse(call.func).partition(".")[0] == name
+
+
+def keyword_only(define: Any) -> list[str]:
+    parameters = inspect.signature(define).parameters.values()
+    return [parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
+
+
+def stack_of(stack: cdk.Stack) -> cdk.Environment:
+    return cdk.Environment(account=stack.account, region=stack.region)
+
+
+def test_there_are_public_constructs() -> None:
+    assert {"HyperPodCluster", "TeamQuotas", "OpenZfsHome", "EksControlPlane"} <= {node.name for _, node in EXPORTED}
+    assert len(EXPORTED) >= 20

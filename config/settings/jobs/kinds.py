@@ -33,7 +33,7 @@ class RayJob(DistributedJob):
     """Kind of job."""
     ray_version: _Version
     """Version of Ray in the image."""
-    head: SmallPod = SmallPod(vcpu=4, memory_gib=16)
+    head: SmallPod = SmallPod.model_construct(vcpu=4.0, memory_gib=16.0)
     """Ray's head, which schedules and runs no tasks."""
     max_nodes: int | None = Field(default=None, ge=1, le=6758)
     """Workers at most, when Ray itself asks for more and gives them back; as many as at the start when absent."""
@@ -64,7 +64,7 @@ class RayJob(DistributedJob):
 class _Mpi(DistributedJob):
     """What jobs of the MPI operator share."""
 
-    launcher: SmallPod = SmallPod()
+    launcher: SmallPod = SmallPod.model_construct()
     """The pod that starts mpirun."""
     retries: int = Field(default=0, ge=0, le=100)
     """Restarts of the launcher before the job fails."""

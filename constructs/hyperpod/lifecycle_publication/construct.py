@@ -14,6 +14,7 @@ from constructs import Construct
 from ....planning.node.archives import LockedFile
 from ....planning.node.facts import NodeFacts
 from ....planning.node.software_facts import published_name
+from ...common.arguments import checked
 from ...common.assets import folder_asset, shipped_files
 from ...common.custom_resource import HandlerFunction
 from ...common.permission import allow
@@ -51,6 +52,7 @@ class LifecyclePublication(Construct):
         uri = scripts.source_uri
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,

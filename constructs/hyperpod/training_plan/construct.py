@@ -18,6 +18,7 @@ from ....planning.purchase.purchase import SHIPPED
 from ....planning.purchase.record import TABLE
 from ....planning.purchase.words import plan_name, shown
 from ....planning.rules import check
+from ...common.arguments import checked
 from ...common.custom_resource import HandlerFunction
 from ...common.permission import allow
 from ..reminder_topic import ReminderTopic
@@ -48,6 +49,7 @@ class TrainingPlans(Construct):
         arn = plans.arns["h200-q1"]
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,

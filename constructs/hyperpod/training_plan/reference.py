@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import aws_cdk as cdk
 
 from ....config.settings.plans import TrainingPlan
+from ...common.arguments import checked
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,7 @@ class TrainingPlanReference:
     """Its zone, and whatever else is known: type, count, dates."""
 
     @classmethod
+    @checked
     def from_training_plan_attributes(
         cls, *, training_plan_arn: str, zone: str, instance_type: str | None = None, count: int | None = None
     ) -> "TrainingPlanReference":
