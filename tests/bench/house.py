@@ -3,10 +3,12 @@
 import argparse
 import ast
 import io
+import re
 import subprocess
 import tarfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import language
@@ -16,6 +18,10 @@ from timing import ROOT
 BEFORE = "0bf0817"
 """The last commit before the rooms were rebuilt."""
 PACKAGES = (*language.PACKAGES, "bin", "tests")
+HOLDS = re.compile(r"(self\.)?_?(resolved|environment)(\.\w+)*(\(\))?")
+"""What a reader follows: an environment or a part of it, resolved or not."""
+STAGE, RESOLVE = ("stacks/stage.py", "TrainingStage"), ("planning/resolved.py", "resolve")
+"""Where an environment begins to be handed on, by file and name."""
 
 
 def sources_now() -> dict[str, str]:
@@ -63,7 +69,7 @@ def imports(sources: Mapping[str, str]) -> dict[str, set[str]]:
 def _targets(module: str, tree: ast.AST, modules: set[str]) -> Iterator[str]:
     package = module.split("/")[:-1]
     for node in ast.walk(tree):
-        if not isinstance(node, ast.ImportFrom) or not 0 < node.level <= len(package):
+        if not isinstance(node, ast.ImportFrom) or not 0 < node.level <= len(package) + 1:
             continue
         base = package[: len(package) - node.level + 1] + (node.module or "").split(".")
         location = "/".join(part for part in base if part)
@@ -93,6 +99,69 @@ def measured(sources: Mapping[str, str]) -> dict[str, tuple[int, int, int]]:
     return layers
 
 
+@dataclass(frozen=True)
+class Walk:
+    """What it takes to follow an environment to wherever it is handed on."""
+
+    files: int
+    """Files that are opened."""
+    climbs: int
+    """Calls that lead from a file of one room to one of another."""
+    returns: int
+    """Calls that lead to a file that has been open before."""
+
+
+def walk(sources: Mapping[str, str], start: tuple[str, str]) -> Walk:
+    """Follow each call that hands an environment or a part of it on, depth first, as a reader does.
+
+    Modules are read by their text alone: a callee is a name of the same module, or one that a relative import brings.
+    """
+    trees = {path: ast.parse(text) for path, text in sources.items()}
+    opened, known, steps = [start[0]], {start}, list(_handed_on(trees, start))
+    climbs = returns = 0
+    while steps:
+        source, target = steps.pop()
+        climbs += package_of(source) != package_of(target[0])
+        returns += source != target[0] and target[0] in opened
+        opened += [] if target[0] in opened else [target[0]]
+        if target not in known:
+            known.add(target)
+            steps += _handed_on(trees, target)
+    return Walk(len(opened), climbs, returns)
+
+
+def _handed_on(trees: Mapping[str, ast.Module], origin: tuple[str, str]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The calls within a function or class that get an environment: the file of each, and what it calls."""
+    path, name = origin
+    defined = {node.name: node for node in trees[path].body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    if name not in defined:
+        return
+    bound = {name: (path, name) for name in defined} | dict(_bound(trees, path))
+    for call in (node for node in ast.walk(defined[name]) if isinstance(node, ast.Call)):
+        values = [*call.args, *(keyword.value for keyword in call.keywords)]
+        target = bound.get(ast.unparse(call.func))
+        if target is not None and any(HOLDS.fullmatch(ast.unparse(value)) for value in values):
+            yield path, target
+
+
+def _bound(trees: Mapping[str, ast.Module], path: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    """What the relative imports of a module bind, by the name that calls use."""
+    package = path.split("/")[:-1]
+    for node in ast.walk(trees[path]):
+        if isinstance(node, ast.ImportFrom) and 0 < node.level <= len(package) + 1:
+            base = package[: len(package) - node.level + 1] + (node.module or "").split(".")
+            location = "/".join(part for part in base if part)
+            for alias in node.names:
+                if f"{location}.py" in trees:
+                    yield alias.asname or alias.name, (f"{location}.py", alias.name)
+                elif f"{location}/{alias.name}.py" in trees:
+                    inner = trees[f"{location}/{alias.name}.py"].body
+                    functions = [item.name for item in inner if isinstance(item, ast.FunctionDef | ast.ClassDef)]
+                    for function in functions:
+                        called = f"{alias.asname or alias.name}.{function}"
+                        yield called, (f"{location}/{alias.name}.py", function)
+
+
 def report(folder: Path, args: argparse.Namespace) -> Report:
     """The table of rooms, before and after."""
     then, now = sources_at(BEFORE), sources_now()
@@ -111,4 +180,11 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
     on_circles = (
         f"Modules on circles of imports: {circular(imports(inside))} at {BEFORE}, {circular(imports(inside_now))} now."
     )
-    return Report(f"{markdown(header, rows)}\n\n{on_circles}", True)
+    walks = [
+        ("before, from `TrainingStage`", walk(inside, STAGE)),
+        ("now, from `TrainingStage`", walk(inside_now, STAGE)),
+        ("now, from `resolve`, which comes first", walk(inside_now, RESOLVE)),
+    ]
+    cells = [[name, str(walked.files), str(walked.climbs), str(walked.returns)] for name, walked in walks]
+    followed = markdown(["following an environment", "files", "into another room", "back to an open file"], cells)
+    return Report(f"{markdown(header, rows)}\n\n{on_circles}\n\n{followed}", True)

@@ -8,16 +8,32 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 SYNTHESIS = ("bin", "config", "planning", "constructs", "cdk8s_charts", "stacks")
 
+LATE = {"operations": {"boto3", "botocore", "cdk8s", "plotly", "rich"}, "sandbox": {"kubernetes", "moto"}}
+"""Libraries that may be imported within functions: they take longer to load than most commands, or are an extra."""
+
 
 def lines(file: Path) -> int:
     return len(file.read_text().splitlines())
 
 
-def nested_imports(source: str) -> list[int]:
-    """Lines of the imports that stand inside functions."""
+def inside_functions(source: str) -> set[ast.Import | ast.ImportFrom]:
+    """The imports that stand inside functions."""
     functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
     inside = {node for function in functions for node in ast.walk(function)}
-    return sorted(node.lineno for node in inside if isinstance(node, ast.Import | ast.ImportFrom))
+    return {node for node in inside if isinstance(node, ast.Import | ast.ImportFrom)}
+
+
+def nested_imports(source: str) -> list[int]:
+    """Their lines."""
+    return sorted(node.lineno for node in inside_functions(source))
+
+
+def nested_libraries(source: str) -> set[str]:
+    """The libraries among them, by the first part of their names."""
+    modules = {node for node in inside_functions(source) if isinstance(node, ast.ImportFrom) and not node.level}
+    names = [node.module or "" for node in modules]
+    names += [alias.name for node in inside_functions(source) if isinstance(node, ast.Import) for alias in node.names]
+    return {name.partition(".")[0] for name in names}
 
 
 def test_the_app_is_read_in_a_minute() -> None:
@@ -34,5 +50,19 @@ def test_imports_stand_at_the_top(folder: str) -> None:
     assert {str(file): actual for file in files if (actual := nested_imports(file.read_text()))} == {}
 
 
+@pytest.mark.parametrize("folder", LATE)
+def test_only_heavy_libraries_are_imported_late(folder: str) -> None:
+    """What of ours is imported within a function of the command line is what `operations/cli.py` describes."""
+    late = {
+        library
+        for file in (ROOT / folder).rglob("*.py")
+        for library in nested_libraries(file.read_text())
+        if file.relative_to(ROOT).as_posix() != "operations/cli.py"
+    }
+    assert late <= LATE[folder]
+
+
 def test_an_import_inside_a_function_is_seen() -> None:
-    assert nested_imports("import os\n\ndef f():\n    if True:\n        from a import b\n") == [5]
+    source = "import os\n\ndef f():\n    if True:\n        from a.c import b\n        from .d import e\n"
+    assert nested_imports(source) == [5, 6]
+    assert nested_libraries(source) == {"a"}

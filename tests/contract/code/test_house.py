@@ -10,7 +10,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON_FOLDERS = ("config", "planning", "constructs", "cdk8s_charts", "stacks", "operations", "sandbox", "bin")
 FOLDERS = (*PYTHON_FOLDERS, "lifecycle_scripts", "environments", "docs", "tests")
-MOST_MODULES = 20
+MOST_MODULES = {"tests": 21}
+"""In the folders of a room; 20 in all others."""
 # In the folders of helpers, but nobody imports them.
 PROGRAMS = ("conftest.py", "run_steps.py")
 
@@ -51,9 +52,10 @@ def test_no_folder_holds_more_than_a_person_reads_at_once() -> None:
         file.parent
         for layer in (*PYTHON_FOLDERS, "lifecycle_scripts", "tests")
         for file in (ROOT / layer).rglob("*.py")
+        if file.name != "__init__.py"
     )
-    many = {str(folder.relative_to(ROOT)): count for folder, count in modules.items() if count > MOST_MODULES + 1}
-    assert many == {}
+    counts = {folder.relative_to(ROOT): count for folder, count in modules.items()}
+    assert {folder: count for folder, count in counts.items() if count > MOST_MODULES.get(folder.parts[0], 20)} == {}
 
 
 def test_no_module_is_a_drawer_for_anything() -> None:
