@@ -30,7 +30,7 @@ from .server.persistence import DamagedSnapshot
 
 _HOST = "127.0.0.1"
 _LISTEN_SECONDS = 0.5
-_MOST_SAID = 65_536
+_MOST_BYTES = 65_536
 
 
 def main() -> None:
@@ -110,11 +110,11 @@ def _leave_terminal(log: Path, kind: str) -> int:
     process = os.fork()
     if process:
         os.close(answering)
-        said = os.read(waiting, _MOST_SAID)
-        if not said:
+        message = os.read(waiting, _MOST_BYTES)
+        if not message:
             os.write(2, f"it ended at its start\n    → its log is {log}\n".encode())
             os._exit(1)
-        os.write(2, said.lstrip())
+        os.write(2, message.lstrip())
         os.write(1, f"{process} {kind}".encode())
         os._exit(0)
     os.close(waiting)

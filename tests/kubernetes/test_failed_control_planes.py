@@ -44,11 +44,11 @@ def test_a_sandbox_that_starts_again_says_whose_control_plane_does_not(
     server.stop(tmp_path)
     assert capfd.readouterr().err == ""
     server.start(tmp_path)
-    said = capfd.readouterr().err
-    assert said.startswith(
+    output = capfd.readouterr().err
+    assert output.startswith(
         "podwright: the cluster fails has no Kubernetes API: etcd ended at its start:\nno space left"
     )
-    assert "    → its log is " in said
+    assert "    → its log is " in output
 
 
 def test_a_protected_cluster_that_never_came_up_is_rolled_back(aws: Callable[[str], Any]) -> None:
