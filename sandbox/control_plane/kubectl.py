@@ -88,8 +88,8 @@ def delete(kubeconfig: Path, objects: Sequence[dict[str, Any]]) -> None:
 def wait_deleted(kubeconfig: Path, objects: Sequence[dict[str, Any]]) -> None:
     """Wait until namespaces of these are gone that are being deleted: nothing can be made in them meanwhile."""
     for name in [item["metadata"]["name"] for item in objects if item["kind"] == "Namespace"]:
-        found = find(kubeconfig, "namespace", name, name)
-        if found and "deletionTimestamp" in found["metadata"]:
+        namespace = find(kubeconfig, "namespace", name, name)
+        if namespace and "deletionTimestamp" in namespace["metadata"]:
             _run(["wait", "--for=delete", f"namespace/{name}", "--timeout=120s"], kubeconfig)
 
 
