@@ -13,13 +13,13 @@
     │   ├── CannotSize          a model that no layout can be found for
     │   └── UnreadableTrace     text that is no trace of work: its line, and what to do next
     ├── CommandError            a command that ends early: a sentence, what to do next, and the exit code
+    │   └── SandboxError        the sandbox cannot be started or stopped
     ├── Unseen                  a question that an account or a cluster does not answer
     ├── Refused                 kubectl failed: what it said
     ├── CommandFailed           a command on a node of a Slurm cluster failed: what it said
     ├── NoPlacement             pods that find no place among the nodes of a simulation
     ├── EventsUnseen            CloudFormation does not show its stacks or their events
     ├── QueryError              Prometheus refuses a query: its own words
-    ├── SandboxError            the sandbox cannot be started or stopped
     ├── StepFailed              a step of a promotion did not pass
     ├── RequestFailed           a server of artifacts that cannot be reached, or refuses; an OSError as well
     ├── NotWritten              a plan's values cannot be written into an environment file

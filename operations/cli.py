@@ -10,13 +10,18 @@ Exit codes: 0 done, 1 failed checks or a failed deployment, 2 a file or a comman
 
 import argparse
 import atexit
+import errno
 import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Final, NamedTuple
+
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+"""What the system says of a disk that is full, or of a user's share of it."""
 
 
 class Command(NamedTuple):
@@ -109,10 +114,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write("\npodwright: interrupted\n")
         return 130
     except BrokenPipeError:
-        # The reader (`| head`) has enough. Python would complain once more when it closes stdout at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader (`| head`) has enough.
+        _leave_stdout()
         return 0
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        sys.stderr.write(f"podwright: {error}\n    → free some of the disk, and run this again\n")
+        _leave_stdout()
+        return 1
     return code
+
+
+def _leave_stdout() -> None:
+    """Write what still can be written; Python would complain once more when it closes stdout at exit."""
+    with suppress(OSError):
+        sys.stdout.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:

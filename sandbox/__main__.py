@@ -22,6 +22,7 @@ from werkzeug.serving import make_server
 from ..config.errors import CommandError
 from .control_plane.cache import Cache, State
 from .control_plane.pins import pins
+from .control_plane.toolchain import MEANWHILE
 from .hyperpod.cluster import Timing
 from .kubernetes.secure_server import secure_server
 from .server.application import Sandbox
@@ -29,6 +30,7 @@ from .server.persistence import DamagedSnapshot
 
 _HOST = "127.0.0.1"
 _LISTEN_SECONDS = 0.5
+_MOST_BYTES = 65_536
 
 
 def main() -> None:
@@ -45,7 +47,7 @@ def main() -> None:
     try:
         kind = _kind_of_clusters(options.kubernetes)
     except CommandError as error:
-        sys.exit(f"{error}: {error.hint}")
+        sys.exit(f"{error}\n    → {error.hint}")
     timing = Timing(scale=options.time_scale)
     sandbox = Sandbox(options.port, kubernetes_port, options.directory, timing, kind)
     aws, kubernetes = sandbox.mount()
@@ -54,7 +56,9 @@ def main() -> None:
     try:
         sandbox.snapshots.load()
     except DamagedSnapshot as error:
-        sys.exit(str(error))
+        sys.exit(
+            f"{error}\n    → `podwright sandbox reset` starts afresh: what the sandbox held is lost, clusters included"
+        )
     answering = _leave_terminal(options.directory / "server.log", kind)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
@@ -69,8 +73,8 @@ def main() -> None:
     gc.freeze()
     threading.Thread(target=clusters.serve_forever, daemon=True, name="kubernetes").start()
     threading.Thread(target=server.serve_forever, daemon=True, name="aws").start()
-    sandbox.start_clusters()
-    os.write(answering, b"1")
+    failed = sandbox.start_clusters()
+    os.write(answering, "".join(f"podwright: {reason}\n" for reason in failed).encode() or b"\n")
     os.close(answering)
     sandbox.resume()
     sandbox.keep_saving()
@@ -90,7 +94,7 @@ def _kind_of_clusters(asked: str) -> str:
     absent = [part.name for part in pins().parts if cache.state(part) is not State.INSTALLED]
     if asked == "real" and absent:
         raise CommandError(
-            f"the control plane lacks {', '.join(absent)}", "install it by `podwright sandbox kubernetes install`"
+            f"the control plane lacks {', '.join(absent)}", f"`podwright sandbox kubernetes install`; {MEANWHILE}"
         )
     if asked == "installed":
         return "store" if absent else "real"
@@ -98,14 +102,19 @@ def _kind_of_clusters(asked: str) -> str:
 
 
 def _leave_terminal(log: Path, kind: str) -> int:
-    """Go on as a process of its own, whose id is printed once it has written to the returned file descriptor."""
+    """Go on as a process of its own, whose id is printed once it has written to the returned file descriptor.
+
+    What it writes there at once goes to stderr.
+    """
     waiting, answering = os.pipe()
     process = os.fork()
     if process:
         os.close(answering)
-        if not os.read(waiting, 1):
-            os.write(2, f"it ended at its start; its log is {log}\n".encode())
+        message = os.read(waiting, _MOST_BYTES)
+        if not message:
+            os.write(2, f"it ended at its start\n    → its log is {log}\n".encode())
             os._exit(1)
+        os.write(2, message.lstrip())
         os.write(1, f"{process} {kind}".encode())
         os._exit(0)
     os.close(waiting)

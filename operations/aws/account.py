@@ -15,7 +15,7 @@ from ...config.settings.environment import Environment
 from ...planning.purchase.steps import ONE_ATTEMPT
 from .calls import Reader
 from .sandbox_plans import register_plan
-from .sandbox_server import SandboxError, start
+from .sandbox_server import start
 
 _EXPIRED: Final = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 _UNKNOWN: Final = {"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "AuthFailure"}
@@ -130,12 +130,7 @@ def require_sandbox() -> None:
 
 def _sandbox_account(environment: Environment, project: Path) -> Account:
     require_sandbox()
-    try:
-        running = start(project)
-    except SandboxError as error:
-        raise CommandError(
-            str(error), "`podwright sandbox reset` forgets what the sandbox holds and starts afresh"
-        ) from None
+    running = start(project)
     register_plan(environment, running.endpoint)
     account, region = environment.account, environment.region
     # Nothing of the user's AWS set-up is used, and no proxy of theirs sees what stays on this machine.

@@ -14,7 +14,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT, access_key
-from ...config.errors import PodwrightError
+from ...config.errors import CommandError
 from ..programs.process import command_line
 
 STATE_DIRECTORY = Path(".podwright/sandbox")
@@ -22,10 +22,12 @@ DEFAULT_PORT = 4599
 _RECORD = "server.json"
 _STOP_SECONDS = 30.0
 _BACKLOG = 128
+_HINT = "\n    → "
+"""Stands between what a server that did not come up says, and what to do."""
 
 
-class SandboxError(PodwrightError):
-    """The sandbox cannot be started or stopped; the message says why and what to do."""
+class SandboxError(CommandError):
+    """The sandbox cannot be started or stopped; it says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -103,15 +105,18 @@ def _started(root: Path, directory: Path, port: int | None, time_scale: float, k
             pass_fds=sockets,
         )
     if result.returncode:
-        raise SandboxError(f"The sandbox did not come up on port {running.port}:\n{result.stderr.strip()}")
+        reason, _, hint = result.stderr.strip().partition(_HINT)
+        raise SandboxError(f"the sandbox did not come up on port {running.port}:\n{reason}", hint)
+    # Such as a cluster whose control plane did not start.
+    sys.stderr.write(result.stderr)
     pid, kind = result.stdout.split()
     running = replace(running, pid=int(pid), kubernetes=kind)
+    # Only now: a record of a server that did not come up would make the next command wait for it.
     (directory / _RECORD).write_text(json.dumps(asdict(running)))
     return running
 
 
 def stop(root: Path) -> bool:
-    # Only now: a record of a server that did not come up would make the next command wait for it.
     """Stop the server of a project; False if none was running. What it holds is kept.
 
     Only a process that is verified to be ours is ended.
@@ -125,7 +130,8 @@ def stop(root: Path) -> bool:
     while _is_ours(running) or _listens(running.port):
         if time.monotonic() > deadline:
             raise SandboxError(
-                f"The sandbox (process {running.pid}) did not stop in {_STOP_SECONDS:.0f} seconds; see {running.log}"
+                f"the sandbox (process {running.pid}) did not stop in {_STOP_SECONDS:.0f} seconds",
+                f"its log is {running.log}",
             )
         time.sleep(0.05)
     return True
@@ -172,7 +178,7 @@ def _listen(*ports: int) -> socket.socket:
             listener.close()
         else:
             return listener
-    raise SandboxError(f"Port {ports[0]} is in use by another program: name another with --port, or leave it out.")
+    raise SandboxError(f"port {ports[0]} is in use by another program", "name another with --port, or leave it out")
 
 
 def _port(listener: socket.socket) -> int:

@@ -15,7 +15,7 @@ from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ...config.errors import CommandError
 from ..arguments import add_project
 from ..aws.account import require_sandbox
-from ..aws.sandbox_server import Running, SandboxError, reset, start, status, stop
+from ..aws.sandbox_server import Running, reset, start, status, stop
 from ..output.console import write_json, write_line
 
 _VERBS = {
@@ -90,13 +90,8 @@ def _kubernetes(args: argparse.Namespace) -> int:
 
 
 def _server(args: argparse.Namespace) -> int:
-    """Returns 0; 1 when `status` finds no sandbox, or when it cannot be started or stopped."""
-    try:
-        running = _act(args)
-    except SandboxError as error:
-        raise CommandError(
-            str(error), "`podwright sandbox reset` starts afresh: what the sandbox held is lost"
-        ) from None
+    """Returns 0; 1 when `status` finds no sandbox. Raises SandboxError when it cannot be started or stopped."""
+    running = _act(args)
     if args.json:
         described = asdict(running) | {"environment": running.environment(args.region, args.account)} if running else {}
         write_json({"running": running is not None} | described)

@@ -11,7 +11,7 @@ from ..kubernetes.certificates import Authority
 from .cache import Cache, State
 from .components import Components
 from .kai_programs import KaiPrograms
-from .kubectl import apply, delete, read_objects, wait_served
+from .kubectl import apply, delete, read_objects, wait_deleted, wait_served
 from .operators import OWN, Name, Operator, is_settings, operator, release
 from .pins import KUBERNETES, Pins, pins
 from .processes import Ports, Processes, Running
@@ -173,6 +173,8 @@ class ControlPlane:
         components = self._running_components()
         item = operator(name, components.ports)
         objects = release(item, self._parts[name], settings)
+        # It may have been uninstalled a moment ago.
+        wait_deleted(self.kubeconfig, objects)
         apply(self.kubeconfig, on_loopback(objects, item.services))
         wait_served(self.kubeconfig, [entry["metadata"]["name"] for entry in objects if entry["kind"] == _DEFINITION])
         with self._lock:

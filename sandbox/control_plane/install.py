@@ -14,7 +14,7 @@ from .go_modules import EDITED, go_mod, go_sum, linker_flags
 from .installed_wheels import CarriedPart, carried_part
 from .kubectl import write_objects
 from .pins import GoModule, Part, Pins, chart_folder
-from .toolchain import Go, fetch_program, go_toolchain
+from .toolchain import MEANWHILE, Go, fetch_program, go_toolchain
 
 _MEGABYTE = 1e6
 _NEEDED_BYTES = 5e9
@@ -153,7 +153,7 @@ def _go_json(go: Go, arguments: Sequence[str], folder: Path) -> dict[str, str]:
         reason = (result.stderr.strip() or result.stdout.strip()).splitlines()[-_LAST_LINES:]
         raise CommandError(
             f"go {' '.join(arguments)} failed:\n" + "\n".join(reason),
-            "see that Go reaches a module proxy (`go env GOPROXY`), and run this again",
+            f"see that Go reaches a module proxy (`go env GOPROXY`), and run this again; {MEANWHILE}",
         )
     return json.loads(result.stdout)
 

@@ -85,6 +85,14 @@ def delete(kubeconfig: Path, objects: Sequence[dict[str, Any]]) -> None:
     _run(["delete", "--ignore-not-found", "--wait=false", "--filename", "-"], kubeconfig, text)
 
 
+def wait_deleted(kubeconfig: Path, objects: Sequence[dict[str, Any]]) -> None:
+    """Wait until namespaces of these are gone that are being deleted: nothing can be made in them meanwhile."""
+    for name in [item["metadata"]["name"] for item in objects if item["kind"] == "Namespace"]:
+        namespace = find(kubeconfig, "namespace", name, name)
+        if namespace and "deletionTimestamp" in namespace["metadata"]:
+            _run(["wait", "--for=delete", f"namespace/{name}", "--timeout=120s"], kubeconfig)
+
+
 def find(kubeconfig: Path, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
     """An object of the cluster; None without one."""
     text = _run(["get", kind, name, "--namespace", namespace, "--ignore-not-found", "--output", "json"], kubeconfig)

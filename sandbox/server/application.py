@@ -98,10 +98,9 @@ class Sandbox:
         for account_services in self.accounts_by_id.all():
             account_services.cloudformation.resume()
 
-    def start_clusters(self) -> None:
-        """Start the clusters' control planes, and wait for them."""
-        for account_services in self.accounts_by_id.all():
-            account_services.eks.resume()
+    def start_clusters(self) -> list[str]:
+        """Start the clusters' control planes, and wait for them. Returns why some did not start."""
+        return [reason for services in self.accounts_by_id.all() for reason in services.eks.resume()]
 
     def keep_saving(self) -> None:
         """Save in the background whenever something changed, for a tenth of the time at most."""
@@ -116,8 +115,9 @@ class Sandbox:
                 try:
                     self.snapshots.save()
                     took = time.monotonic() - started
-                except RuntimeError as error:
-                    logging.warning("the state changed while it was saved, which is tried again: %s", error)
+                except (RuntimeError, OSError) as error:
+                    # It changed in the middle, or the disk is full.
+                    logging.warning("the state could not be saved, which is tried again: %s", error)
                     self._changed.set()
 
         threading.Thread(target=loop, daemon=True, name="snapshots").start()

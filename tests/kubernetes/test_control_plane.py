@@ -267,3 +267,31 @@ def test_all_stop_and_start_again_with_what_was_there(plane: ControlPlane, queue
 
 def test_logs_lie_beside_the_data(plane: ControlPlane) -> None:
     assert [Path(item.log).name for item in plane.running] == [f"{name}.log" for name in [*COMPONENTS, *OPERATORS]]
+
+
+def kueue_objects(objects: Any) -> dict[str, int]:
+    """How many there are of Kueue's kinds; each is read by way of its conversion, if it has one."""
+    plurals = ("clusterqueues", "localqueues", "workloads", "resourceflavors")
+    return {plural: len(objects.list_cluster_custom_object(**KUEUE, plural=plural)["items"]) for plural in plurals}
+
+
+# The last one: Kueue is another one afterwards.
+def test_an_engine_goes_and_comes_again_and_running_jobs_notice_nothing(
+    plane: ControlPlane, core: Any, batch: Any, objects: Any, queue: str
+) -> None:
+    """Also one that comes with other settings, as by an upgrade."""
+    before = kueue_objects(objects)
+    assert before["workloads"] >= 2
+    plane.uninstall("kueue")
+    assert "kueue" not in {item.name for item in plane.running}
+    assert kueue_objects(objects) == before
+    pods = core.list_namespaced_pod(TEAM, label_selector="job-name=fits").items
+    assert [pod.status.phase for pod in pods] == ["Running"] * 6
+    # No webhook of its stands in the way, and nobody admits.
+    batch.create_namespaced_job(TEAM, job("late", 1))
+    plane.install("kueue", {"fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare"]}})
+    eventually(lambda: not batch.read_namespaced_job("late", TEAM).spec.suspend)
+    assert {pod.metadata.uid for pod in core.list_namespaced_pod(TEAM, label_selector="job-name=fits").items} == {
+        pod.metadata.uid for pod in pods
+    }
+    assert kueue_objects(objects) == before | {"workloads": before["workloads"] + 1}

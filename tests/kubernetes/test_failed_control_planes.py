@@ -7,6 +7,7 @@ from typing import Any
 import boto3
 import pytest
 
+from governed_cluster import until
 from podwright.operations.aws import sandbox_server as server
 from podwright.sandbox.control_plane.cache import Cache
 from podwright.sandbox.control_plane.pins import pins
@@ -32,6 +33,22 @@ def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[s
     session = boto3.Session("sandbox", "sandbox", region_name=REGION)
     yield lambda service: session.client(service, endpoint_url=running.endpoint)
     server.stop(tmp_path)
+
+
+def test_a_sandbox_that_starts_again_says_whose_control_plane_does_not(
+    aws: Callable[[str], Any], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    network = surroundings(aws)
+    aws("eks").create_cluster(name="fails", roleArn=network.role, resourcesVpcConfig={"subnetIds": network.subnets})
+    until(lambda: aws("eks").describe_cluster(name="fails")["cluster"]["status"] == "FAILED")
+    server.stop(tmp_path)
+    assert capfd.readouterr().err == ""
+    server.start(tmp_path)
+    output = capfd.readouterr().err
+    assert output.startswith(
+        "podwright: the cluster fails has no Kubernetes API: etcd ended at its start:\nno space left"
+    )
+    assert "    → its log is " in output
 
 
 def test_a_protected_cluster_that_never_came_up_is_rolled_back(aws: Callable[[str], Any]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import boto3
 import pytest
 
+from governed_cluster import until
 from podwright.config.catalog.sandbox_account import access_key
 from podwright.operations.aws import sandbox_server as server
 from sandbox_network import eks_cluster, surroundings
@@ -170,14 +171,39 @@ def test_a_damaged_snapshot_is_named(project: Path) -> None:
     with pytest.raises(server.SandboxError, match="snapshot is damaged") as caught:
         server.start(project, port=0)
     assert "Traceback" not in str(caught.value)
+    assert "`podwright sandbox reset`" in caught.value.hint
     assert not server.reset(project)
     server.start(project, port=0)
+
+
+def test_a_state_that_cannot_be_written_is_written_later(project: Path) -> None:
+    """As when the disk was full; what was done in between is not lost, whatever ends the server."""
+    running = server.start(project, port=0)
+    obstacle = project / server.STATE_DIRECTORY / "snapshot.new"
+    obstacle.mkdir()
+    clients(running)("ssm").put_parameter(Name="kept", Value="1", Type="String")
+    log = Path(running.log)
+    until(lambda: "could not be saved, which is tried again" in log.read_text())
+    obstacle.rmdir()
+    until((project / server.STATE_DIRECTORY / "snapshot").exists)
+    os.kill(running.pid, signal.SIGKILL)
+    until(lambda: server.status(project) is None)
+    again = clients(server.start(project, port=0))
+    assert again("ssm").get_parameter(Name="kept")["Parameter"]["Value"] == "1"
+
+
+def test_a_control_plane_that_is_not_installed_is_asked_for(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(project))
+    with pytest.raises(server.SandboxError, match="the control plane lacks etcd") as caught:
+        server.start(project, port=0, kubernetes="real")
+    assert caught.value.hint.startswith("`podwright sandbox kubernetes install`; until then the sandbox continues on ")
+    assert "reset" not in caught.value.hint
 
 
 def test_a_taken_port_is_named_or_passed_over(project: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
-        with pytest.raises(server.SandboxError, match=f"Port {taken} is in use"):
+        with pytest.raises(server.SandboxError, match=f"port {taken} is in use"):
             server.start(project, port=taken)
         (project / server.STATE_DIRECTORY / "server.json").write_text(
             json.dumps({"port": taken, "kubernetes_port": taken, "pid": 0, "log": ""})

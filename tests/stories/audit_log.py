@@ -42,6 +42,18 @@ def check_writers(log: Path, allowed: Mapping[str, Set[str]]) -> None:
     } == {}
 
 
+def check_deciders(log: Path, kueue: Set[str]) -> None:
+    """Fail where others than Kueue's deciders admitted or evicted, than the scheduler bound, or where nobody did.
+
+    Unlike check_writers, it leaves alone who makes pods: a user of the story does, too.
+    """
+    actual = writers(log)
+    assert actual["workloads/status"] - kueue == set()
+    assert KUEUE in actual["workloads/status"]
+    assert actual.get("pods/binding", {SCHEDULER}) == {SCHEDULER}
+    assert actual.keys() & {"bindings", "podgroups", "podgroups/status", "bindrequests"} == set()
+
+
 def bodies(log: Path, user: str, resource: str) -> list[dict[str, Any]]:
     """What a user wrote of the status of a resource, where the API server took it."""
     return [

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from audit_log import KUEUE, STAND_IN, check_deciders
 from story import Different, Terminal, story
 
 # So slow that steps lie apart, and a drill on a busy machine sees each.
@@ -62,6 +63,12 @@ def test_the_node_is_replaced_and_its_pod_is_another_one(played: Play, terminal:
     assert broken not in nodes
     assert f"hyperpod-{played.drill['replacement']}" in nodes
     assert len(nodes) == 18
+
+
+@pytest.mark.usefixtures("played")
+def test_the_engines_alone_decide(terminal: Terminal) -> None:
+    """Also while a node is broken, replaced and its pod made again."""
+    check_deciders(terminal.plane / "audit.log", {KUEUE, STAND_IN})
 
 
 @pytest.mark.usefixtures("played", "engine_stopped")

@@ -2,11 +2,14 @@
 
 import pytest
 
+from audit_log import KUEUE, check_deciders, writers
 from story import Different, Terminal, standing_still, story
 
 SCENARIO, TIME_SCALE = "shared-platform", 0.1
 _, CONNECT, *JOBS, _ = story(SCENARIO)
 STEPS = [CONNECT, *JOBS]
+MULTIKUEUE = "system:serviceaccount:kueue-system:podwright-multikueue"
+"""The manager, as its worker knows it."""
 OREGON, MANAGER = "shared-platform-worker", "shared-platform-wanted"
 
 
@@ -14,6 +17,14 @@ OREGON, MANAGER = "shared-platform-worker", "shared-platform-wanted"
 def test_the_page_tells_what_happens() -> None:
     # It was compared while it was played; a page that lost its tables would pass, too.
     assert [len(step.tables) for step in STEPS] == [0, 2, 2, 2]
+
+
+@pytest.mark.usefixtures("played")
+def test_each_clusters_own_kueue_decides(terminal: Terminal) -> None:
+    """The manager's hands Workloads to the worker, where it decides nothing, and binds nothing in its own cluster."""
+    for environment in (MANAGER, OREGON):
+        check_deciders(terminal.plane_of(environment) / "audit.log", {KUEUE})
+    assert MULTIKUEUE in writers(terminal.plane_of(OREGON) / "audit.log")["workloads"]
 
 
 def at_oregon(terminal: Terminal) -> None:

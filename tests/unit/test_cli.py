@@ -171,6 +171,17 @@ def test_a_reader_that_leaves_early_is_no_failure(project: Path) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "{\n", "")
 
 
+def test_a_full_disk_is_a_sentence() -> None:
+    command = f"{sys.executable} -P -m podwright.operations.cli schema >/dev/full"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert result.returncode == 1
+    first, second = result.stderr.splitlines()
+    assert (first, second.strip()) == (
+        "podwright: [Errno 28] No space left on device",
+        "→ free some of the disk, and run this again",
+    )
+
+
 FOUND = [
     Finding("NET003", Level.WARNING, "network.cidr", "is large", "make it smaller", SourcePosition("a.yaml", 7)),
     Finding(

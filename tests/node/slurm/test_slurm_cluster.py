@@ -7,6 +7,11 @@ from typing import Any
 import pytest
 
 from needs import needs
+from podwright.config.catalog.instance_types import environment_types
+from podwright.config.loading.load import environment_from
+from podwright.config.loading.source import parse_source
+from podwright.operations.jobs.slurm_jobs import FORMAT, rows_of
+from podwright.planning.jobs.batch_script import batch_script
 from simulated_slurm import COMPUTE, NODES, SimulatedSlurmCluster, missing, node_facts, simulated_slurm_cluster
 
 pytestmark = needs(missing() is None, str(missing()))
@@ -91,6 +96,27 @@ def submit(cluster: SimulatedSlurmCluster, user: str, options: str, command: str
     """Submit as that user; the number of the job."""
     batch = f"sbatch --parsable --output=/tmp/log.%j --time=10 {options} --wrap '{command}'"
     return cluster.says(f"cd /tmp && setpriv --reuid {user} --regid {user} --init-groups {batch}").strip()
+
+
+FILE = """
+name: test
+account: "111122223333"
+region: us-west-2
+network: {zones: [usw2-az2, usw2-az3]}
+cluster: {orchestrator: slurm}
+instance_groups:
+  controller: {instance_type: ml.m5.4xlarge, count: 1}
+  h200: {instance_type: ml.p5en.48xlarge, count: 4}
+governance: {priorities: {inference: 100, training: 70}, teams: {research: {quota: {h200: 2}}}}
+jobs:
+  llama: {kind: sbatch, team: research, group: h200, priority: inference, nodes: 2, vcpu: 1, image: "/tmp/a.sqsh",
+    command: [torchrun, train.py], env: {NOTE: a b}, output: /tmp/log.%j}
+"""
+# HyperPod's own option and those of pyxis are none of Debian's.
+SRUN = """#!/bin/bash
+for word in "$@"; do [[ $word == --container-* || $word == --auto-resume=1 ]] || words+=("$word"); done
+exec /usr/bin/srun "${words[@]}"
+"""
 
 
 def job(cluster: SimulatedSlurmCluster, number: str) -> dict[str, str]:
@@ -322,6 +348,30 @@ def test_passwords_are_not_for_everyone(cluster: SimulatedSlurmCluster) -> None:
     assert password[1] not in cluster.says("cat /var/log/provision/*.jsonl")
 
 
+def test_a_rendered_batch_job_runs_on_its_nodes(cluster: SimulatedSlurmCluster) -> None:
+    """The script of a job of the file, taken by Debian's sbatch in the account and QOS that our steps made."""
+    environment = environment_from(parse_source(FILE, "test.yaml"), "test").environment
+    cluster.put("/tmp/job.sh", batch_script(environment, "llama", environment_types({})), mode=0o644)
+    cluster.put("/usr/local/bin/srun", SRUN, mode=0o755)
+    script = 'echo "$SLURM_NODEID: $* ($NOTE)"; sleep 5'
+    cluster.put("/usr/local/bin/torchrun", f"#!/bin/bash\n{script}\n", mode=0o755)
+    number = cluster.says("cd /tmp && setpriv --reuid ada --regid ada --init-groups sbatch --parsable job.sh").strip()
+    cluster.until(lambda: job(cluster, number)["JobState"] == "RUNNING", "it runs")
+    (row,) = rows_of(cluster.says(f"squeue --noheader --format='{FORMAT}'"))
+    assert (row["name"], row["team"], row["state"], row["queue"]) == ("llama", "research", "running", "h200")
+    assert row["accelerators"] == 16
+    cluster.until(lambda: job(cluster, number)["JobState"] == "COMPLETED", "it ends")
+    shown = job(cluster, number)
+    assert (shown["Account"], shown["QOS"]) == ("research", "research_inference")
+    lines = sorted(cluster.says(f"cat /tmp/log.{number}").splitlines())
+    first = cluster.says(
+        "scontrol show hostnames $(scontrol show job " + number + " | sed -n 's/^ *NodeList=//p')"
+    ).split()[0]
+    peers = f"--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint={first}:29500 --nproc-per-node=8 train.py (a b)"
+    assert lines == [f"0: {peers}", f"1: {peers}"]
+
+
+# The last one: the teams and their members are others afterwards.
 def test_a_team_that_changes_changes_in_slurm(cluster: SimulatedSlurmCluster) -> None:
     changed = SLURM | {
         "teams": [team("research", "bob", 8, None), team("vision", "ada", 0, 8)],
