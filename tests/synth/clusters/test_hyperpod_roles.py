@@ -102,8 +102,9 @@ def test_keys_are_used_through_the_service_that_holds_the_data(stack: cdk.Stack)
         if action.startswith("kms:") and action != "kms:Decrypt"
     }
     assert services == {"kms:GenerateDataKey": "s3", "kms:DescribeKey": "sagemaker", "kms:CreateGrant": "sagemaker"}
-    decrypted = [condition["StringEquals"]["kms:ViaService"] for _, condition in allowed(stack, "kms:Decrypt")]
-    assert decrypted == ["s3.us-west-2.amazonaws.com", "secretsmanager.us-west-2.amazonaws.com"]
+    through = ("s3.us-west-2.amazonaws.com", "secretsmanager.us-west-2.amazonaws.com")
+    decrypted = [condition for _, condition in allowed(stack, "kms:Decrypt")]
+    assert decrypted == [{"StringEquals": {"kms:ViaService": service}} for service in through]
 
 
 def test_writes_benchmark_results_and_no_other_object(stack: cdk.Stack) -> None:

@@ -177,7 +177,9 @@ def test_the_log_counts_degraded_steps_for_cloudwatch(
 ) -> None:
     steps = [failing(step) for step in node_main.STEPS if step.name in ("ssh", "clock")]
     assert run(steps, node_of(log, tmp_path))
-    (metric,) = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
+    metrics = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
+    assert len(metrics) == 1
+    (metric,) = metrics
     (directive,) = metric["_aws"]["CloudWatchMetrics"]
     # As the alarm asks for it, and by group.
     assert (directive["Namespace"], directive["Metrics"][0]["Name"]) == (NAMESPACE, METRIC)
