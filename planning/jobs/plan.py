@@ -242,13 +242,15 @@ class Planner:
             variables["NCCL_SOCKET_IFNAME"] = f"{excluded},pod-id-link"
         # Python holds back what it prints to a pipe, and a log that comes late helps nobody.
         variables["PYTHONUNBUFFERED"] = "1"
-        if isinstance(job, DistributedJob) and job.parallelism.model_ranks * job.parallelism.expert > 1:
+        if isinstance(job, DistributedJob) and job.parallelism.model_ranks * job.parallelism.expert_ranks > 1:
             variables |= {
                 "TENSOR_MODEL_PARALLEL_SIZE": str(job.parallelism.tensor),
                 "PIPELINE_MODEL_PARALLEL_SIZE": str(job.parallelism.pipeline),
                 "CONTEXT_PARALLEL_SIZE": str(job.parallelism.context),
                 "EXPERT_MODEL_PARALLEL_SIZE": str(job.parallelism.expert),
             }
+            if job.parallelism.expert_tensor:
+                variables["EXPERT_TENSOR_PARALLEL_SIZE"] = str(job.parallelism.expert_tensor)
         checkpoints: Checkpoints | None = getattr(job, "checkpoints", None)
         if checkpoints:
             specified = {"CHECKPOINT_DIR": checkpoints.path, "CHECKPOINT_S3_URI": checkpoints.s3}

@@ -334,6 +334,30 @@ def test_a_job_that_says_it_may_more_frees_its_team(security: Object, freed: boo
     assert freedoms.privileged == (("llm",) if freed else ())
 
 
+KIMI = {"tensor": 8, "pipeline": 8, "expert": 32}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "layout", "ids"),
+    [
+        (32, KIMI, {"JOB035"}),
+        (32, KIMI | {"expert_tensor": 2}, {"JOB009", "JOB035"}),
+        (32, KIMI | {"expert": 64}, {"JOB009", "JOB035"}),
+        (32, KIMI | {"expert": 8}, set()),
+        (31, KIMI | {"expert": 1}, {"JOB009"}),
+        (4, {"tensor": 8, "expert": 4, "expert_tensor": 2}, set()),
+        (3, {"tensor": 8, "expert": 16}, {"JOB009", "JOB035"}),
+    ],
+)
+def test_experts_lie_over_the_ranks_of_a_stage(nodes: int, layout: Object, ids: set[str]) -> None:
+    groups = {"b300": {"instance_type": "ml.p6-b300.48xlarge", "count": 32, "zone": "usw2-az2"}}
+    job = {"kind": "hyperpod_pytorch", "group": "b300", "team": None, "nodes": nodes, "parallelism": layout}
+    assert {id for id, _ in found(job, groups=groups)} & {"JOB009", "JOB035"} == ids
+    variables = planned(with_jobs({"job": job}, groups=groups)).pod.env
+    specified = {"EXPERT_TENSOR_PARALLEL_SIZE": str(layout["expert_tensor"])} if "expert_tensor" in layout else {}
+    assert {name: value for name, value in variables.items() if name.startswith("EXPERT_TENSOR")} == specified
+
+
 @pytest.mark.parametrize("access", [None, {}, {"storage": {"other": {"path": "/a"}}}])
 @pytest.mark.parametrize("kind", ["job", "space", "hyperpod_pytorch"])
 def test_a_claim_that_nothing_makes_is_found_with_or_without_access(kind: str, access: Object | None) -> None:

@@ -107,12 +107,27 @@ class Parallelism(Settings):
     context: int = Field(default=1, ge=1, le=1024)
     """Context parallelism."""
     expert: int = Field(default=1, ge=1, le=1024)
-    """Expert parallelism, which takes its ranks from those of data parallelism."""
+    """Expert parallelism, which takes its ranks from those of tensor, context and data parallelism together."""
+    expert_tensor: int | None = Field(default=None, ge=1, le=1024)
+    """Tensor parallelism of the experts; EXPERT_TENSOR_PARALLEL_SIZE holds it. Whole experts when absent."""
 
     @property
     def model_ranks(self) -> int:
         """Ranks that hold one copy of the model: what every number of ranks has to be a multiple of."""
         return self.tensor * self.pipeline * self.context
+
+    @property
+    def expert_ranks(self) -> int:
+        """Ranks that hold one copy of all experts of a pipeline stage."""
+        return self.expert * (self.expert_tensor or 1)
+
+    def divides(self, ranks: int) -> bool:
+        """Whether so many ranks are whole copies of the model and, in each pipeline stage, of its experts.
+
+        Source: Megatron Core documentation, parallelism guide: the layout of experts is one of its own, over the ranks
+        of a stage, 2026-11.
+        """
+        return ranks % self.model_ranks == 0 and ranks // self.pipeline % self.expert_ranks == 0
 
 
 class DistributedJob(Job):

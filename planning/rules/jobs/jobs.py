@@ -246,10 +246,11 @@ def layout_divides(environment: Environment, types: Catalog) -> Problems:
         if not job.distributed:
             continue
         layout, per_pod = job.parallelism, max(plan.pod.accelerators, 1)
-        wrong = [size for size in job.sizes if not _divides(layout.model_ranks, layout.expert, size * per_pod)]
+        wrong = [size for size in job.sizes if not layout.divides(size * per_pod)]
         if wrong:
             parts = f"TP {layout.tensor} × PP {layout.pipeline} × CP {layout.context} = {layout.model_ranks}"
-            experts = f", of which EP {layout.expert} divides the copies" if layout.expert > 1 else ""
+            inner = f"EP {layout.expert} × ETP {layout.expert_tensor or 1} = {layout.expert_ranks}"
+            experts = f", and its experts {inner} of a stage's" if layout.expert_ranks > 1 else ""
             legal = [size for size in job.sizes if size not in wrong]
             yield Problem(
                 ("jobs", name, "elastic" if getattr(job, "elastic", None) else "parallelism"),
@@ -260,10 +261,6 @@ def layout_divides(environment: Environment, types: Catalog) -> Problems:
             )
 
 
-def _divides(model_ranks: int, expert: int, ranks: int) -> bool:
-    return ranks % model_ranks == 0 and ranks // model_ranks % expert == 0
-
-
 @rule("JOB010", WARNING, on=Environment, source="nvidia eks-ultraserver")
 def tensor_stays_inside(environment: Environment, types: Catalog) -> Problems:
     """Tensor parallelism that leaves the NVLink domain."""
@@ -271,14 +268,37 @@ def tensor_stays_inside(environment: Environment, types: Catalog) -> Problems:
         rows = known(environment.instance_groups[job.group], types)
         if not job.distributed or not plan.pod.accelerators:
             continue
-        server = ultraserver(rows, types)
-        domain = server.accelerators if server else plan.pod.accelerators
+        domain = _domain(plan, rows, types)
         if job.parallelism.tensor > domain:
             yield Problem(
                 ("jobs", name, "parallelism", "tensor"),
                 f"tensor is {job.parallelism.tensor}, and {domain} accelerators share an NVLink domain: every layer "
                 "would wait for EFA",
                 f"use at most {domain}, and pipeline stages for the rest",
+            )
+
+
+def _domain(plan: JobPlan, rows: Any, types: Catalog) -> int:
+    """Accelerators of a job that share an NVLink domain."""
+    server = ultraserver(rows, types)
+    return server.accelerators if server else plan.pod.accelerators
+
+
+@rule("JOB035", WARNING, on=Environment, source="nvidia eks-ultraserver")
+def experts_stay_inside(environment: Environment, types: Catalog) -> Problems:
+    """Expert parallelism that leaves the NVLink domain."""
+    for name, job, plan in plans(environment, types):
+        rows = known(environment.instance_groups[job.group], types)
+        if not job.distributed or not plan.pod.accelerators:
+            continue
+        layout, domain = job.parallelism, _domain(plan, rows, types)
+        if layout.expert > 1 and layout.expert_ranks > domain:
+            yield Problem(
+                ("jobs", name, "parallelism", "expert"),
+                f"EP {layout.expert} × ETP {layout.expert_tensor or 1} are {layout.expert_ranks} ranks, and {domain} "
+                "accelerators share an NVLink domain: tokens go to their experts over EFA, twice a layer",
+                "accept it where the experts fit into no domain, with a library for such exchange (DeepEP, or NCCL's "
+                f"alltoall measured by kind nccl_test); else use at most {domain}",
             )
 
 
