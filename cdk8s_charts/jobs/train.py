@@ -21,7 +21,7 @@ def manifests(plan: JobPlan) -> list[Manifest]:
     trainer: Manifest = {
         "image": job.image,
         "numNodes": job.start,
-        "numProcPerNode": max(plan.pod.accelerators, 1),
+        "numProcPerNode": plan.pod.ranks,
         "resourcesPerNode": resources(plan),
         "env": variables(plan),
     }

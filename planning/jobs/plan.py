@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from ...config.catalog.instance_type import InstanceType
-from ...config.catalog.instance_types import Catalog
+from ...config.catalog.instance_types import LOGICAL_CORES, Catalog, ranks_per_device
 from ...config.catalog.mig import MIG_RESOURCE, partitions_per_gpu
 from ...config.settings.environment import Environment
 from ...config.settings.governance.teams import Engine
@@ -50,6 +50,14 @@ class PodPlan(NamedTuple):
     """Whether NVLink joins its pods across instances."""
     scratch: str | None
     """Folder of the node that is its team's own, where the job has scratch."""
+
+    ranks_per_device: int
+    """Processes that one of its accelerators runs: the logical cores of a Neuron device, otherwise one."""
+
+    @property
+    def ranks(self) -> int:
+        """Processes that its accelerators run; one without any."""
+        return max(self.accelerators * self.ranks_per_device, 1)
 
     @property
     def accelerators(self) -> int:
@@ -185,6 +193,7 @@ class Planner:
             nvlink=_joins_nvlink(job) and all(row.imex for row in rows),
             placement=placement(job, rows, self._types) if isinstance(job, DistributedJob) else None,
             scratch=self._scratch(job, rows),
+            ranks_per_device=min(ranks_per_device(row, variables.get(LOGICAL_CORES)) for row in rows),
         )
 
     def _scratch(self, job: Job, rows: tuple[InstanceType, ...]) -> str | None:

@@ -8,6 +8,7 @@ import yaml
 from pydantic import ValidationError
 
 from job_environment import PODS, planned, rendered, with_jobs
+from podwright.cdk8s_charts.jobs.render import render
 from podwright.cdk8s_charts.jobs.strategic_merge import merged
 from podwright.config.settings.jobs.patch import patch_of
 from podwright.planning.kubernetes.isolation import pod_freedoms
@@ -235,6 +236,7 @@ def test_a_patch_of_what_rules_go_by_is_refused_with_the_setting(patch: str, set
     ("kind", "job", "fields"),
     [
         ("train", {"pull": "always", "init": PODS["init"]}, {"pull", "init"}),
+        ("train", {"mounts": {"/a": "data", "/b": "other", "/c": {"claim": "data", "sub_path": "c"}}}, {"mounts./c"}),
         ("train", {"scratch": "/s", "security": {"run_as_user": 5}}, {"scratch"}),
         (
             "hyperpod_pytorch",
@@ -332,6 +334,34 @@ def test_a_job_that_says_it_may_more_frees_its_team(security: Object, freed: boo
     environment = with_jobs({"job": {"kind": "job", "security": security}})
     freedoms = pod_freedoms(environment.governance, environment.jobs.values())
     assert freedoms.privileged == (("llm",) if freed else ())
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "job", "ranks"),
+    [
+        ("ml.trn1.32xlarge", {}, 32),
+        ("ml.trn2.48xlarge", {}, 64),
+        ("ml.trn2.48xlarge", {"env": {"NEURON_LOGICAL_NC_CONFIG": "1"}}, 128),
+        ("ml.trn2.48xlarge", {"accelerators": 4}, 16),
+        ("ml.trn2.3xlarge", {}, 4),
+        ("ml.p5.48xlarge", {"env": {"NEURON_LOGICAL_NC_CONFIG": "1"}}, 8),
+    ],
+)
+def test_a_neuron_device_has_a_rank_for_each_logical_core(instance_type: str, job: Object, ranks: int) -> None:
+    groups = {"trn": {"instance_type": instance_type, "count": 4, "zone": "usw2-az2"}}
+
+    def spec(kind: str, **more: Any) -> Object:
+        written = {"kind": kind, "group": "trn", "team": None, "nodes": 2} | job | more
+        return render(planned(with_jobs({"job": written}, groups=groups)))[-1]["spec"]
+
+    assert spec("hyperpod_pytorch")["nprocPerNode"] == str(ranks)
+    assert spec("pytorch")["nprocPerNode"] == str(ranks)
+    assert spec("train")["trainer"]["numProcPerNode"] == ranks
+    assert spec("mpi")["slotsPerWorker"] == ranks
+    layout = {"kind": "pytorch", "group": "trn", "team": None, "nodes": 2} | job
+    for tensor, wrong in ((2 * ranks, False), (4 * ranks, True)):
+        refused = found(layout | {"parallelism": {"tensor": tensor}}, groups=groups)
+        assert ("JOB009" in {id for id, _ in refused}) == wrong
 
 
 KIMI = {"tensor": 8, "pipeline": 8, "expert": 32}

@@ -43,6 +43,7 @@ PODS: dict[str, Any] = {
 }
 """Every setting of pods that kinds with whole pods have."""
 _TRAIN = {name: value for name, value in PODS.items() if name not in ("pull", "init", "scratch")}
+_TRAIN |= {"mounts": {"/models": PODS["mounts"]["/models"]}}
 UPSTREAM_CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "pytorch": ("pytorch", {"nodes": 4, "command": COMMAND, "auto_resume": 2, "active_deadline_seconds": 3600}),
     "pytorch elastic": ("pytorch", {"elastic": {"min_replicas": 2, "max_replicas": 4}, "command": COMMAND}),

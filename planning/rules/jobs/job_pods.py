@@ -91,6 +91,8 @@ def its_kind_has_a_field(environment: Environment) -> Problems:
                 f"{dotted(path)} is set, and a job of kind {job.kind} has no field for it",
                 "remove it, or take a kind whose pods are written in full: hyperpod_pytorch, pytorch, ray, mpi, job",
             )
+        if job.kind == "train":
+            yield from _mounted_once(name, job)
         if job.kind == "train" and job.scratch and job.security.run_as_user:
             yield Problem(
                 ("jobs", name, "scratch"),
@@ -98,6 +100,19 @@ def its_kind_has_a_field(environment: Environment) -> Problems:
                 f"it to user {job.security.run_as_user}",
                 "leave run_as_user out, or take another kind",
             )
+
+
+def _mounted_once(name: str, job: Any) -> Problems:
+    """Claims that a TrainJob mounts at several paths: its patch has one mount of each volume."""
+    claims: dict[str, str] = {}
+    for path, mount in job.mounts.items():
+        if mount.claim in claims:
+            yield Problem(
+                ("jobs", name, "mounts", path),
+                f"claim {mount.claim} is mounted at {claims[mount.claim]} already; a TrainJob mounts a volume once",
+                "mount the folder above both, or take another kind",
+            )
+        claims.setdefault(mount.claim, path)
 
 
 def _specified(value: Any, path: Path = ()) -> Iterator[Path]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ....config.catalog.instance_types import Catalog
+from ....config.catalog.instance_types import LOGICAL_CORES, Catalog, logical_cores
 from ....config.catalog.topologies import topology
 from ....config.findings import listed
 from ....config.settings.environment import Environment
@@ -245,7 +245,7 @@ def layout_divides(environment: Environment, types: Catalog) -> Problems:
     for name, job, plan in plans(environment, types):
         if not job.distributed:
             continue
-        layout, per_pod = job.parallelism, max(plan.pod.accelerators, 1)
+        layout, per_pod = job.parallelism, plan.pod.ranks
         wrong = [size for size in job.sizes if not layout.divides(size * per_pod)]
         if wrong:
             parts = f"TP {layout.tensor} × PP {layout.pipeline} × CP {layout.context} = {layout.model_ranks}"
@@ -272,16 +272,30 @@ def tensor_stays_inside(environment: Environment, types: Catalog) -> Problems:
         if job.parallelism.tensor > domain:
             yield Problem(
                 ("jobs", name, "parallelism", "tensor"),
-                f"tensor is {job.parallelism.tensor}, and {domain} accelerators share an NVLink domain: every layer "
+                f"tensor is {job.parallelism.tensor}, and {domain} ranks share an NVLink domain: every layer "
                 "would wait for EFA",
                 f"use at most {domain}, and pipeline stages for the rest",
             )
 
 
+@rule("JOB036", ERROR, on=Environment, source="neuron-lnc")
+def logical_cores_of_its_type(environment: Environment, types: Catalog) -> Problems:
+    """Logical cores that the type's Neuron devices do not have."""
+    for name, job, plan in plans(environment, types):
+        for row in known(environment.instance_groups[job.group], types):
+            size, allowed = plan.pod.env.get(LOGICAL_CORES), logical_cores(row).allowed
+            if row.neuron_cores and size is not None and size not in map(str, allowed):
+                yield Problem(
+                    ("jobs", name, "env", LOGICAL_CORES),
+                    f"{LOGICAL_CORES} is {size}; a logical core of {row.name} is of {listed(allowed)} physical cores",
+                    "use one of these, and compile with the same --lnc; or leave it out",
+                )
+
+
 def _domain(plan: JobPlan, rows: Any, types: Catalog) -> int:
-    """Accelerators of a job that share an NVLink domain."""
+    """Ranks of a job that share an NVLink or NeuronLink domain."""
     server = ultraserver(rows, types)
-    return server.accelerators if server else plan.pod.accelerators
+    return server.accelerators * plan.pod.ranks_per_device if server else plan.pod.ranks
 
 
 @rule("JOB035", WARNING, on=Environment, source="nvidia eks-ultraserver")
@@ -296,7 +310,7 @@ def experts_stay_inside(environment: Environment, types: Catalog) -> Problems:
             yield Problem(
                 ("jobs", name, "parallelism", "expert"),
                 f"EP {layout.expert} × ETP {layout.expert_tensor or 1} are {layout.expert_ranks} ranks, and {domain} "
-                "accelerators share an NVLink domain: tokens go to their experts over EFA, twice a layer",
+                "ranks share an NVLink domain: tokens go to their experts over EFA, twice a layer",
                 "accept it where the experts fit into no domain, with a library for such exchange (DeepEP, or NCCL's "
                 f"alltoall measured by kind nccl_test); else use at most {domain}",
             )
