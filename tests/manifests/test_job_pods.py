@@ -143,7 +143,7 @@ def test_a_secret_of_secrets_manager_comes_by_a_class_of_its_own() -> None:
     assert variable["valueFrom"]["secretKeyRef"] == {"name": synced["secretName"], "key": "api-token"}
     # Without a volume the driver makes no Secret, and the pod would wait for it.
     (mount,) = [item for item in container["volumeMounts"] if item["name"] == "secret-0"]
-    assert mount["readOnly"]
+    assert (mount["mountPath"], mount["readOnly"]) == ("/run/podwright-secrets/hub", True)
     (volume,) = [item for item in spec["volumes"] if item["name"] == "secret-0"]
     assert volume["csi"]["volumeAttributes"] == {"secretProviderClass": "job-hub"}
 
