@@ -3,30 +3,11 @@
 from typing import Any, Final
 
 from ..config.settings.governance.teams import Engine
-from ..planning.kubernetes.isolation import PodFreedoms
+from ..planning.kubernetes.isolation import CAPABILITIES, SCRATCH, PodFreedoms
 from ..planning.quota.team_names import team_namespace
 from .scheduler_guard import admission_policy
 
 _NAMES: Final = "kubernetes.io/metadata.name"
-SCRATCH: Final = ("/opt/dlami/nvme/teams", "/opt/sagemaker/teams")
-"""Folders of a node that have one for each team: on its local disks, and on its further volume."""
-# Those of the Pod Security Standard `baseline`, and the one that RDMA libraries pin memory with.
-_CAPABILITIES: Final = (
-    "AUDIT_WRITE",
-    "CHOWN",
-    "DAC_OVERRIDE",
-    "FOWNER",
-    "FSETID",
-    "IPC_LOCK",
-    "KILL",
-    "MKNOD",
-    "NET_BIND_SERVICE",
-    "SETFCAP",
-    "SETGID",
-    "SETPCAP",
-    "SETUID",
-    "SYS_CHROOT",
-)
 # Containers of the three kinds have types of their own, which a list cannot hold together, hence dyn().
 _CONTEXTS: Final = " + ".join(
     f"(has(object.spec.{field}) ? object.spec.{field}.filter(c, has(c.securityContext)).map(c, dyn(c.securityContext)) "
@@ -67,7 +48,7 @@ def team_guard(engine: Engine, freedoms: PodFreedoms) -> list[dict[str, Any]]:
         },
         {
             "expression": f"{privileged} || variables.contexts.all(c, !has(c.capabilities) || "
-            f"!has(c.capabilities.add) || c.capabilities.add.all(name, name in [{_texts(_CAPABILITIES)}]))",
+            f"!has(c.capabilities.add) || c.capabilities.add.all(name, name in [{_texts(CAPABILITIES)}]))",
             "message": f"containers in a team's namespace add no capability beyond baseline's and IPC_LOCK{more}",
         },
         {

@@ -40,7 +40,7 @@ def _two_priorities(job: HyperPodPyTorchJob) -> bool:
 
 
 def _processes(plan: JobPlan) -> int:
-    return plan.job.processes_per_node or max(plan.pod.accelerators, 1)
+    return plan.job.processes_per_node or plan.pod.ranks
 
 
 def _replicas(plan: JobPlan) -> list[Manifest]:

@@ -7,6 +7,7 @@ each other); SageMaker Developer Guide, deploying custom models, 2026-11.
 from ...config.settings.jobs.services import InferenceEndpoint, ModelSource
 from ...planning.jobs.plan import JobPlan
 from .pod import Manifest, metadata, node_affinity, resources
+from .volumes import variables
 
 
 def manifests(plan: JobPlan) -> list[Manifest]:
@@ -16,7 +17,7 @@ def manifests(plan: JobPlan) -> list[Manifest]:
         "image": job.image,
         "modelInvocationPort": {"containerPort": job.port, "name": "http"},
         "modelVolumeMount": {"name": "model-weights", "mountPath": job.weights},
-        "environmentVariables": [{"name": name, "value": value} for name, value in plan.pod.env.items()],
+        "environmentVariables": variables(plan),
         "resources": resources(plan),
     }
     if job.command:
@@ -28,7 +29,7 @@ def manifests(plan: JobPlan) -> list[Manifest]:
         "loadBalancer": {"healthCheckPath": job.health_path},
         "modelSourceConfig": _source(job.model, plan.region),
         # In place of `instanceTypes`, which the operator takes alone and which know of no group and no node's health.
-        "nodeAffinity": node_affinity(plan.pod.node_selector),
+        "nodeAffinity": node_affinity(job.affinity, plan.pod.node_selector),
         "worker": worker,
     }
     if job.endpoint:

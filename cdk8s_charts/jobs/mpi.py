@@ -27,7 +27,7 @@ _JUDGE = (
 def manifests(plan: JobPlan) -> list[Manifest]:
     """The job object: workers that wait for connections, and a launcher that makes them."""
     job: MpiJob | NcclTest = plan.job
-    slots = max(plan.pod.accelerators, 1)
+    slots = plan.pod.ranks
     command = _nccl_test(plan, job, slots) if isinstance(job, NcclTest) else list(job.command)
     launcher: Manifest = {"name": "mpi-launcher"} | ({"command": command} if command else {})
     worker = {"name": "mpi-worker", "command": ["/usr/sbin/sshd"], "args": ["-De"]}

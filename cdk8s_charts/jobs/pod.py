@@ -4,11 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...config.settings.jobs.kinds import SmallPod
+from ...config.settings.jobs.pods import Affinity, NodeCondition, PodsAffinity
 from ...planning.jobs.plan import JobPlan
 from ...planning.jobs.topology import LABELS
 from ...planning.quota.amounts import CPU, MEMORY, quantity
 from .gang import gang_annotations
 from .nvlink import container_claims, pod_claims
+from .security import container_security, init_containers, pod_security
+from .volumes import mounted, variables
 
 Manifest = dict[str, Any]
 
@@ -19,6 +22,7 @@ _DEEP_HEALTH = "sagemaker.amazonaws.com/deep-health-check-status"
 _PLACING = ("hyperpod", "kueue", "kai")
 _NAME_LABEL = "app.kubernetes.io/name"
 _MANAGED_LABEL = "app.kubernetes.io/managed-by"
+_PULL = {"always": "Always", "if_not_present": "IfNotPresent", "never": "Never"}
 
 
 def metadata(plan: JobPlan, annotations: Manifest | None = None) -> Manifest:
@@ -60,13 +64,16 @@ def beside_template(plan: JobPlan, size: SmallPod, container: Manifest, **spec: 
     """
     memory = int(size.memory_gib * 1024)
     small = plan._replace(
+        # What prepares data for the accelerators runs where they are.
+        job=plan.job.model_copy(update={"init": {}}),
         pod=plan.pod._replace(
             resources={CPU: int(size.vcpu * 1000), MEMORY: memory},
+            limits={},
             huge_pages_mib=0,
             shm_mib=memory // 4,
             placement=None,
             nvlink=False,
-        )
+        ),
     )
     return pod_template(small, container, **spec)
 
@@ -81,25 +88,13 @@ def pod_metadata(plan: JobPlan) -> Manifest:
 def pod_spec(plan: JobPlan, container: Manifest) -> Manifest:
     """Spec of pods on the plan's nodes."""
     pod = plan.pod
-    mounts = {f"claim-{index}": (path, claim) for index, (path, claim) in enumerate(plan.job.mounts.items())}
-    volumes: list[Manifest] = [
-        {"name": name, "persistentVolumeClaim": {"claimName": claim}} for name, (_, claim) in mounts.items()
-    ]
-    volume_mounts = [{"name": name, "mountPath": path} for name, (path, _) in mounts.items()]
-    if pod.shm_mib:
-        volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": f"{pod.shm_mib}Mi"}})
-        volume_mounts.append({"name": "shm", "mountPath": "/dev/shm"})
-    described: Manifest = {
-        "image": plan.job.image,
-        "env": [{"name": name, "value": value} for name, value in pod.env.items()],
-        "resources": resources(plan),
-    }
+    volumes, volume_mounts = mounted(plan)
+    described: Manifest = {"image": plan.job.image, "env": variables(plan), "resources": resources(plan)}
+    if plan.job.pull:
+        described["imagePullPolicy"] = _PULL[plan.job.pull]
     if volume_mounts:
         described["volumeMounts"] = volume_mounts
-    affinity: Manifest = {"nodeAffinity": node_affinity()}
-    if together := _one_ultraserver(plan):
-        affinity["podAffinity"] = together
-    spec: Manifest = {"nodeSelector": dict(pod.node_selector), "affinity": affinity}
+    spec: Manifest = {"nodeSelector": dict(pod.node_selector), "affinity": affinity(plan)}
     if pod.tolerations:
         spec["tolerations"] = [dict(item) for item in pod.tolerations]
     if plan.placement.scheduler:
@@ -110,14 +105,17 @@ def pod_spec(plan: JobPlan, container: Manifest) -> Manifest:
         spec["serviceAccountName"] = plan.job.service_account
     if getattr(plan.job, "uses_host_network", False):
         spec |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
-    if plan.gid is not None:
-        # The team's folders belong to this group, and an image may run as any user. AWS's model of HyperPodPyTorchJob
-        # has no supplementalGroups in pods.
-        own = plan.job.kind == "hyperpod_pytorch"
-        spec["securityContext"] = {"runAsGroup": plan.gid} if own else {"supplementalGroups": [plan.gid]}
+    if context := pod_security(plan):
+        spec["securityContext"] = context
+    if plan.job.pull_secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in plan.job.pull_secrets]
     if pod.nvlink:
         spec["resourceClaims"] = pod_claims(plan.name)
         described["resources"]["claims"] = container_claims()
+    if context := container_security(plan) | container.get("securityContext", {}):
+        described["securityContext"] = context
+    if before := init_containers(plan, described):
+        spec["initContainers"] = before
     spec["containers"] = [container | described]
     if volumes:
         spec["volumes"] = volumes
@@ -125,35 +123,61 @@ def pod_spec(plan: JobPlan, container: Manifest) -> Manifest:
 
 
 def resources(plan: JobPlan) -> Manifest:
-    """Requests that are the limits too: such pods are the last to be evicted, and quotas of limits count them."""
+    """Requests, and limits that are the same unless the job asks for less: such pods are the last to be evicted."""
     asked = {name: quantity(name, amount) for name, amount in plan.pod.resources.items()}
     if plan.pod.huge_pages_mib:
         asked["hugepages-2Mi"] = f"{plan.pod.huge_pages_mib}Mi"
-    return {"requests": asked, "limits": asked}
+    more = {name: quantity(name, amount) for name, amount in plan.pod.limits.items()}
+    return {"requests": asked, "limits": asked | more}
 
 
-def node_affinity(labels: Mapping[str, str] | None = None) -> Manifest:
+def affinity(plan: JobPlan) -> Manifest:
+    """Affinity of the job's pods: to healthy nodes, to each other in an UltraServer, and what the job says itself."""
+    own: Affinity = plan.job.affinity
+    near = [_pods_term(each) for each in own.near]
+    near += _one_ultraserver(plan)
+    apart = [_pods_term(each) for each in own.apart]
+    terms = {"podAffinity": near, "podAntiAffinity": apart}
+    return {"nodeAffinity": node_affinity(own)} | {
+        name: {"requiredDuringSchedulingIgnoredDuringExecution": term} for name, term in terms.items() if term
+    }
+
+
+def _pods_term(pods: PodsAffinity) -> Manifest:
+    return {"labelSelector": {"matchLabels": dict(pods.labels)}, "topologyKey": pods.topology}
+
+
+def node_affinity(own: Affinity, labels: Mapping[str, str] | None = None) -> Manifest:
     """Only nodes that HyperPod has not given up, best those whose deep health checks passed.
 
     Args:
+        own: What the job says itself.
         labels: What nodes have to be labelled with as well, where a kind of job takes no node selector.
     """
     required = {_HEALTH: "Schedulable", **(labels or {})}
+    conditions = [_is(key, value) for key, value in required.items()] + [_condition(each) for each in own.nodes]
     return {
-        "requiredDuringSchedulingIgnoredDuringExecution": {
-            "nodeSelectorTerms": [{"matchExpressions": [_is(key, value) for key, value in required.items()]}]
-        },
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": conditions}]},
         "preferredDuringSchedulingIgnoredDuringExecution": [
-            {"weight": 100, "preference": {"matchExpressions": [_is(_DEEP_HEALTH, "Passed")]}}
+            {"weight": 100, "preference": {"matchExpressions": [_is(_DEEP_HEALTH, "Passed")]}},
+            *({"weight": 50, "preference": {"matchExpressions": [_condition(each)]}} for each in own.prefer),
         ],
     }
+
+
+def _condition(condition: NodeCondition) -> Manifest:
+    """A condition on a label of nodes as Kubernetes takes it."""
+    if condition.values:
+        operator = "NotIn" if condition.negated else "In"
+        return {"key": condition.label, "operator": operator, "values": list(condition.values)}
+    return {"key": condition.label, "operator": "DoesNotExist" if condition.negated else "Exists"}
 
 
 def _is(key: str, value: str) -> Manifest:
     return {"key": key, "operator": "In", "values": [value]}
 
 
-def _one_ultraserver(plan: JobPlan) -> Manifest:
+def _one_ultraserver(plan: JobPlan) -> list[Manifest]:
     """Affinity of a job's pods to the UltraServer of the first of them, where no queue places them; else nothing.
 
     An NVLink domain ends with the UltraServer. Kubernetes lets the first pod of an affinity to itself go anywhere.
@@ -162,9 +186,8 @@ def _one_ultraserver(plan: JobPlan) -> Manifest:
     desired = plan.pod.placement
     queued = plan.engine in _PLACING and plan.placement.labels
     if desired is None or not desired.required or desired.label != LABELS["ultraserver"] or queued:
-        return {}
-    term = {"labelSelector": {"matchLabels": {_NAME_LABEL: plan.name}}, "topologyKey": desired.label}
-    return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        return []
+    return [{"labelSelector": {"matchLabels": {_NAME_LABEL: plan.name}}, "topologyKey": desired.label}]
 
 
 def _topology(plan: JobPlan) -> dict[str, str]:

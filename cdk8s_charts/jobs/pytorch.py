@@ -32,7 +32,7 @@ def manifests(plan: JobPlan) -> list[Manifest]:
     if job.active_deadline_seconds is not None:
         run_policy["activeDeadlineSeconds"] = job.active_deadline_seconds
     worker: Manifest = {"replicas": job.start, "restartPolicy": "OnFailure", "template": pod_template(plan, container)}
-    processes = max(plan.pod.accelerators, 1)
+    processes = plan.pod.ranks
     spec: Manifest = {"runPolicy": run_policy, "pytorchReplicaSpecs": {"Worker": worker}}
     if job.elastic:
         spec["elasticPolicy"] = {

@@ -32,8 +32,8 @@ def arguments(plan: JobPlan) -> list[str]:
         "cluster.service_account_name": job.service_account,
     }
     specified |= {key: value for key, value in optional.items() if value}
-    for index, (path, claim) in enumerate(job.mounts.items()):
-        specified[f"+cluster.persistent_volume_claims.{index}.claimName"] = claim
+    for index, (path, mount) in enumerate(job.mounts.items()):
+        specified[f"+cluster.persistent_volume_claims.{index}.claimName"] = mount.claim
         specified[f"+cluster.persistent_volume_claims.{index}.mountPath"] = path
     specified |= {f"+env_vars.{name}": value for name, value in plan.pod.env.items() if name in job.env}
     if job.elastic:

@@ -6,10 +6,13 @@ Nothing here needs jsii: hundreds of jobs are rendered in the time that a chart 
 from collections.abc import Callable
 from typing import Final
 
+from ...config.settings.jobs.patch import patch_of
 from ...planning.jobs.plan import JobPlan
 from . import batch, hyperpod_pytorch, inference, mpi, pytorch, ray, space, train
 from .nvlink import compute_domain
 from .pod import Manifest
+from .strategic_merge import merged
+from .volumes import provider_classes
 
 KINDS: Final[dict[str, Callable[[JobPlan], list[Manifest]]]] = {
     "hyperpod_pytorch": hyperpod_pytorch.manifests,
@@ -27,7 +30,9 @@ KINDS: Final[dict[str, Callable[[JobPlan], list[Manifest]]]] = {
 
 def render(plan: JobPlan) -> list[Manifest]:
     """The objects of a job, in the order in which they are applied; the last one is the job itself."""
-    manifests = KINDS[plan.job.kind](plan)
+    *others, job = KINDS[plan.job.kind](plan)
+    if plan.job.patch:
+        job = merged(job, patch_of(plan.job.patch))
     if plan.pod.nvlink:
-        return [compute_domain(plan.name, plan.placement.namespace, plan.job.sizes[-1]), *manifests]
-    return manifests
+        others.append(compute_domain(plan.name, plan.placement.namespace, plan.job.sizes[-1]))
+    return [*others, *provider_classes(plan), job]

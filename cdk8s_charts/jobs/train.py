@@ -4,8 +4,10 @@ A runtime says how pods of a job find each other; what belongs to the group's no
 """
 
 from ...config.settings.jobs.kinds import TrainJob
+from ...config.settings.jobs.pods import Security
 from ...planning.jobs.plan import JobPlan
 from .pod import Manifest, metadata, pod_metadata, pod_spec, resources
+from .volumes import variables
 
 # Trainer refuses a name without a domain.
 _MANAGER = "podwright/jobs"
@@ -19,18 +21,21 @@ def manifests(plan: JobPlan) -> list[Manifest]:
     trainer: Manifest = {
         "image": job.image,
         "numNodes": job.start,
-        "numProcPerNode": max(plan.pod.accelerators, 1),
+        "numProcPerNode": plan.pod.ranks,
         "resourcesPerNode": resources(plan),
-        "env": [{"name": name, "value": value} for name, value in plan.pod.env.items()],
+        "env": variables(plan),
     }
     if job.command:
         trainer["command"] = list(job.command)
     pod = pod_spec(plan, {"name": _NODE})
     (container,) = pod.pop("containers")
-    allowed = ("nodeSelector", "affinity", "tolerations", "serviceAccountName", "volumes")
+    allowed = ("nodeSelector", "affinity", "tolerations", "serviceAccountName", "volumes", "imagePullSecrets")
     patch = {name: pod[name] for name in allowed if name in pod}
-    if "volumeMounts" in container:
-        patch["containers"] = [{"name": _NODE, "volumeMounts": container["volumeMounts"]}]
+    if job.security != Security():
+        patch["securityContext"] = pod["securityContext"]
+    described = {name: container[name] for name in ("volumeMounts", "securityContext") if name in container}
+    if described:
+        patch["containers"] = [{"name": _NODE, **described}]
     patched = {"metadata": pod_metadata(plan), "spec": patch}
     spec: Manifest = {
         "runtimeRef": {"name": job.runtime},

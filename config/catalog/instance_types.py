@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Final, Literal, NamedTuple, get_args, get_origin
 
 from ..errors import InvalidValue, UnknownName
 from .facts import DATA, cited, table
@@ -214,3 +214,43 @@ def environment_types(overrides: Mapping[str, Mapping[str, Any]]) -> Catalog:
     except InvalidOverride:
         # A rule has told of the wrong facts; until they are right the shipped ones hold.
         return catalog()
+
+
+LOGICAL_CORES: Final = "NEURON_LOGICAL_NC_CONFIG"
+"""The variable that says of how many physical cores a logical one is."""
+
+
+class LogicalCores(NamedTuple):
+    """How the physical cores of a device are grouped."""
+
+    allowed: tuple[int, ...]
+    """Physical cores that a logical one may be of."""
+    default: int
+    """What the runtime takes when the variable is absent."""
+
+
+@cache
+def _table() -> dict[str, LogicalCores]:
+    return {
+        row["accelerator"]: LogicalCores(tuple(map(int, row["groups"].split())), int(row["default"]))
+        for row in table("neuron_logical_cores")
+    }
+
+
+def logical_cores(row: InstanceType) -> LogicalCores:
+    """How cores of a type's devices are grouped; one by one where the table says nothing of them."""
+    return _table().get(row.accelerator_name, LogicalCores((1,), 1))
+
+
+def ranks_per_device(row: InstanceType, group: str | None) -> int:
+    """Processes that one accelerator of a type runs: one for a GPU, one for each logical core of a Neuron device.
+
+    Args:
+        row: The type.
+        group: Physical cores of a logical one, as the variable says; what is not allowed counts as absent.
+    """
+    if not row.neuron_cores:
+        return 1
+    cores = logical_cores(row)
+    size = next((allowed for allowed in cores.allowed if str(allowed) == group), cores.default)
+    return row.neuron_cores // row.accelerator_count // size

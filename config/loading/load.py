@@ -121,27 +121,36 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from _models(argument)
 
 
-def _owners(path: Path) -> list[type[BaseModel]]:
-    """The models that the last part of `path` may be a setting of."""
+def _owners(path: Path, data: Any) -> list[type[BaseModel]]:
+    """The models that the last part of `path` may be a setting of; in a union, the one that `data` is of."""
     models: list[type[BaseModel]] = [Environment]
     for part in path[:-1]:
+        data = data[part] if data is not None and _holds(data, part) else None
         fields = [
             field for model in models for name, field in model.model_fields.items() if part in (name, field.alias)
         ]
         models = [model for field in fields for model in _models(field.annotation)] or models
+        models = [model for model in models if _is_of(model, data)] or models
     return models
 
 
-def _known_keys(path: Path) -> list[str]:
+def _is_of(model: type[BaseModel], data: Any) -> bool:
+    """Whether data may be of a model, by the field that tells the models of a union apart."""
+    kind = model.model_fields.get("kind")
+    return kind is None or not isinstance(data, dict) or data.get("kind") in get_args(kind.annotation)
+
+
+def _known_keys(path: Path, data: Any) -> list[str]:
     """The keys that are allowed beside the last part of `path`."""
     own = [] if path[1:] else [EXTENDS]
-    return [field.alias or name for model in _owners(path) for name, field in model.model_fields.items()] + own
+    keys = [field.alias or name for model in _owners(path, data) for name, field in model.model_fields.items()]
+    return list(dict.fromkeys(keys)) + own
 
 
-def _described(path: Path) -> str:
+def _described(path: Path, data: Any) -> str:
     """What the docstring of the setting at `path` says; of the list or mapping that it is an item of."""
     for end in range(len(path), 0, -1):
-        for model in _owners(path[:end]):
+        for model in _owners(path[:end], data):
             for name, field in model.model_fields.items():
                 if path[end - 1] in (name, field.alias):
                     return f"{path[end - 1]}: {attribute_docstrings(model)[name]}"
@@ -159,7 +168,7 @@ def _finding(detail: ErrorDetails, source: Source) -> Finding:
     location = source.position(path)
     shown = dotted(path)
     if kind == "extra_forbidden":
-        known = _known_keys(path)
+        known = _known_keys(path, source.data)
         close = difflib.get_close_matches(str(loc[-1]), known, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"remove it; known here: {', '.join(known)}"
         return Finding("ENV001", Level.ERROR, shown, f"{shown} is not a known setting", hint, location)
@@ -168,18 +177,18 @@ def _finding(detail: ErrorDetails, source: Source) -> Finding:
         return Finding("ENV002", Level.ERROR, shown, f"{shown} is missing", f"add `{loc[-1]}:`{where}", location)
     if kind == "union_tag_invalid":
         close = difflib.get_close_matches(str(value[loc[-1]]), context["expected_tags"].replace("'", "").split(", "), 1)
-        hint = f"did you mean {close[0]!r}?" if close else _described(path)
+        hint = f"did you mean {close[0]!r}?" if close else _described(path, source.data)
         received = f"{shown} is {_received(value[loc[-1]])}"
         return Finding(
             "ENV003", Level.ERROR, shown, f"{received}{_ALLOWED_HERE}{context['expected_tags']}", hint, location
         )
     if kind == "too_long":
         message = f"{shown} has more than {context['max_length']} entries{_ALLOWED_HERE}at most {context['max_length']}"
-        return Finding("ENV003", Level.ERROR, shown, message, _described(path), location)
+        return Finding("ENV003", Level.ERROR, shown, message, _described(path, source.data), location)
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     message = _ALLOWED.get(kind, message.replace("String should match pattern", "text of the form"))
     message = f"{shown} is {_received(value)}{_ALLOWED_HERE}{message[0].lower()}{message[1:]}"
-    return Finding("ENV003", Level.ERROR, shown, message, _described(path), location)
+    return Finding("ENV003", Level.ERROR, shown, message, _described(path, source.data), location)
 
 
 def _received(value: Any) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...config.errors import CommandError
+from ...config.redact import redact
 from ...config.settings.environment import Environment
 from ..aws.account import Account, Patience
 from ..aws.calls import Reader
@@ -21,7 +22,6 @@ from .bundle import INDEX, Bundle, Index
 from .collect_kubernetes import collect_kubernetes
 from .collect_logs import collect_logs
 from .collection import Collection
-from .redact import redact
 from .scene import scene_of
 
 _DAY: Final = timedelta(days=1)

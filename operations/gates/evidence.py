@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 
 from ...config.catalog.names import lifecycle_bucket_name
 from ...config.errors import CommandError
+from ...config.redact import redact, redact_text
 from ...config.settings.environment import Environment
 from ...planning.delivery.gate_evidence import Evidence, Verdict
 from ...planning.delivery.gate_table import settings_of
 from ..aws.account import Account
 from ..aws.calls import get
 from ..aws.objects import write_json_text
-from ..doctor.redact import redact, redact_text
 from .gate import Context, Result
 
 FOLDER: Final = ".podwright/evidence"

@@ -3,7 +3,7 @@
 import shlex
 from typing import Final
 
-from ...config.catalog.instance_types import Catalog
+from ...config.catalog.instance_types import LOGICAL_CORES, Catalog, ranks_per_device
 from ...config.settings.environment import Environment
 from ...config.settings.jobs.sbatch import SbatchJob
 from .plan import Planner
@@ -26,6 +26,8 @@ def batch_script(environment: Environment, name: str, types: Catalog) -> str:
     rows = [types.get(type_name) for type_name in group.types]
     existing = min(row.accelerator_count for row in rows)
     count = existing if job.accelerators is None else job.accelerators
+    variables = Planner(environment, types).variables(name)
+    ranks = min(ranks_per_device(row, variables.get(LOGICAL_CORES)) for row in rows)
     partition = group.slurm.partition if group.slurm and group.slurm.partition else job.group
     options = {
         "job-name": name,
@@ -44,11 +46,9 @@ def batch_script(environment: Environment, name: str, types: Catalog) -> str:
     # A whole node is nobody else's, with all its processors and memory.
     lines += ["#SBATCH --exclusive"] if count == existing and not (job.vcpu or job.memory_gib) else []
     lines += ["set -euo pipefail"]
-    lines += [
-        f"export {key}={shlex.quote(value)}" for key, value in Planner(environment, types).variables(name).items()
-    ]
+    lines += [f"export {key}={shlex.quote(value)}" for key, value in variables.items()]
     lines += ['MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)', "export MASTER_ADDR"]
-    lines += [f"export MASTER_PORT={_PORT}", _srun(environment, job, job.processes_per_node or max(count, 1))]
+    lines += [f"export MASTER_PORT={_PORT}", _srun(environment, job, job.processes_per_node or max(count * ranks, 1))]
     return "\n".join(lines) + "\n"
 
 

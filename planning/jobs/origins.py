@@ -9,6 +9,7 @@ from ...config.settings.jobs.pytorch import HyperPodPyTorchJob
 
 # The first that fits. What stands in a pod is the same for all kinds.
 _POD: Final = (
+    (r"\binitContainers\b", "init"),
     (r"containers\[0\]\.image$", "image"),
     (r"containers\[0\]\.(command|args)\b", "command"),
     (r"containers\[0\]\.env\b", "env"),
@@ -17,7 +18,11 @@ _POD: Final = (
     (r"containers\[0\]\.resources\.\w+\.hugepages", "huge_pages_mib"),
     (r"containers\[0\]\.resources\.\w+\.vpc\.amazonaws\.com/efa$", "efa"),
     (r"containers\[0\]\.resources\b", "accelerators"),
+    (r"\bhostPath\b", "scratch"),
     (r"\b(volumes|volumeMounts)\b", "mounts"),
+    (r"\bsecurityContext\b", "security"),
+    (r"\bimagePullPolicy$", "pull"),
+    (r"\bimagePullSecrets\b", "pull_secrets"),
     (r"\bserviceAccountName$", "service_account"),
     (r"\bpriorityClassName$", "priority"),
     (r"\b(nodeSelector|affinity|tolerations)\b", "group"),

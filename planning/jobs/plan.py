@@ -7,16 +7,17 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from ...config.catalog.instance_type import InstanceType
-from ...config.catalog.instance_types import Catalog
+from ...config.catalog.instance_types import LOGICAL_CORES, Catalog, ranks_per_device
 from ...config.catalog.mig import MIG_RESOURCE, partitions_per_gpu
 from ...config.settings.environment import Environment
 from ...config.settings.governance.teams import Engine
 from ...config.settings.groups import InstanceGroup
 from ...config.settings.jobs.base import DistributedJob, Job
 from ...config.settings.jobs.kinds import GpuShare
+from ...config.settings.jobs.pods import Toleration
 from ...config.settings.jobs.pytorch import Checkpoints, HyperPodPyTorchJob
 from ...config.settings.software import job_variables
-from ..kubernetes.isolation import team_gid
+from ..kubernetes.isolation import SCRATCH, team_gid
 from ..node.allocatable import Allocatable
 from ..quota.amounts import CPU, EFA, GPU, MEMORY, NEURON, Quantities
 from .pod_size import job_allocatable
@@ -36,15 +37,27 @@ class PodPlan(NamedTuple):
 
     resources: Quantities
     """What it asks for and is limited to; units are those of `quota_amounts`."""
+    limits: Quantities
+    """What it may use where that is more than it asks for."""
     huge_pages_mib: int
     shm_mib: int
     node_selector: Mapping[str, str]
-    tolerations: tuple[Mapping[str, str], ...]
+    tolerations: tuple[Mapping[str, Any], ...]
     env: Mapping[str, str]
     placement: Placement | None
     """Where its pods lie to each other."""
     nvlink: bool
     """Whether NVLink joins its pods across instances."""
+    scratch: str | None
+    """Folder of the node that is its team's own, where the job has scratch."""
+
+    ranks_per_device: int
+    """Processes that one of its accelerators runs: the logical cores of a Neuron device, otherwise one."""
+
+    @property
+    def ranks(self) -> int:
+        """Processes that its accelerators run; one without any."""
+        return max(self.accelerators * self.ranks_per_device, 1)
 
     @property
     def accelerators(self) -> int:
@@ -141,7 +154,12 @@ class Planner:
         """One kind of pod of a job: where it runs, what it requests, and what its container finds."""
         group = self._environment.instance_groups[job.group]
         rows = self._rows(group)
-        resources = self._resources(job)
+        limits = self._resources(job)
+        resources = dict(limits)
+        if job.requests.vcpu:
+            resources[CPU] = int(job.requests.vcpu * 1000)
+        if job.requests.memory_gib:
+            resources[MEMORY] = int(job.requests.memory_gib * 1024)
         variables = self._variables(name, job, rows)
         # libfabric takes huge pages unless it is told not to, as podwright recommends: forks run out of them.
         uses_huge_pages = EFA in resources and variables.get("FI_EFA_USE_HUGE_PAGE") != "0"
@@ -149,7 +167,7 @@ class Planner:
         if isinstance(job, DistributedJob) and job.huge_pages_mib is not None:
             huge_pages = job.huge_pages_mib
         # PyTorch's loaders hand batches over in shared memory, of which a container has 64 MB by itself.
-        shm = resources[MEMORY] // _SHM_PART if job.shm_gib is None else int(job.shm_gib * 1024)
+        shm = limits[MEMORY] // _SHM_PART if job.shm_gib is None else int(job.shm_gib * 1024)
         selector = {GROUP_LABEL: job.group}
         if len(rows) == 1:
             selector[TYPE_LABEL] = rows[0].name
@@ -158,6 +176,7 @@ class Planner:
             selector[ARCHITECTURE_LABEL] = rows[0].kubernetes_architecture
         return PodPlan(
             resources=resources,
+            limits={name: amount for name, amount in limits.items() if amount != resources[name]},
             huge_pages_mib=huge_pages,
             shm_mib=shm,
             node_selector=selector,
@@ -168,11 +187,23 @@ class Planner:
                 for taint in group.taints
                 # A preference needs no toleration.
                 if taint.effect != "PreferNoSchedule"
-            ),
+            )
+            + tuple(map(_toleration, job.tolerations)),
             env=variables,
             nvlink=_joins_nvlink(job) and all(row.imex for row in rows),
             placement=placement(job, rows, self._types) if isinstance(job, DistributedJob) else None,
+            scratch=self._scratch(job, rows),
+            ranks_per_device=min(ranks_per_device(row, variables.get(LOGICAL_CORES)) for row in rows),
         )
+
+    def _scratch(self, job: Job, rows: tuple[InstanceType, ...]) -> str | None:
+        """The folder of the node that a job's pods have as scratch: the one that a team's pods may mount."""
+        if job.scratch is None:
+            return None
+        folder = SCRATCH[0] if all(row.nvme_gb for row in rows) else SCRATCH[1]
+        # Without a team nobody guards the namespace; its jobs keep off the folders of teams all the same.
+        others = f"{folder.removesuffix('teams')}namespaces/{job.namespace or 'default'}"
+        return f"{folder}/{job.team}" if job.team else others
 
     def _resources(self, job: Job) -> Quantities:
         """What a pod requests: its devices, and of CPU and memory the share that belongs to them."""
@@ -220,13 +251,15 @@ class Planner:
             variables["NCCL_SOCKET_IFNAME"] = f"{excluded},pod-id-link"
         # Python holds back what it prints to a pipe, and a log that comes late helps nobody.
         variables["PYTHONUNBUFFERED"] = "1"
-        if isinstance(job, DistributedJob) and job.parallelism.model_ranks * job.parallelism.expert > 1:
+        if isinstance(job, DistributedJob) and job.parallelism.model_ranks * job.parallelism.expert_ranks > 1:
             variables |= {
                 "TENSOR_MODEL_PARALLEL_SIZE": str(job.parallelism.tensor),
                 "PIPELINE_MODEL_PARALLEL_SIZE": str(job.parallelism.pipeline),
                 "CONTEXT_PARALLEL_SIZE": str(job.parallelism.context),
                 "EXPERT_MODEL_PARALLEL_SIZE": str(job.parallelism.expert),
             }
+            if job.parallelism.expert_tensor:
+                variables["EXPERT_TENSOR_PARALLEL_SIZE"] = str(job.parallelism.expert_tensor)
         checkpoints: Checkpoints | None = getattr(job, "checkpoints", None)
         if checkpoints:
             specified = {"CHECKPOINT_DIR": checkpoints.path, "CHECKPOINT_S3_URI": checkpoints.s3}
@@ -255,6 +288,13 @@ def fewest(job: Job) -> int:
 def spares(job: Job) -> int:
     """Pods that are set aside besides."""
     return getattr(job, "spares", 0)
+
+
+def _toleration(toleration: Toleration) -> dict[str, Any]:
+    """A toleration as Kubernetes takes it."""
+    matched = {"operator": "Exists"} if toleration.value is None else {"operator": "Equal", "value": toleration.value}
+    further = {"effect": toleration.effect, "tolerationSeconds": toleration.seconds}
+    return {"key": toleration.key} | matched | {name: value for name, value in further.items() if value is not None}
 
 
 def _joins_nvlink(job: Job) -> bool:

@@ -14,6 +14,26 @@ from ..quota.team_names import team_namespace
 # Above what the Debian Policy Manual (9.2.2) leaves to people and services, below 2^31, where some tools end.
 _FIRST_GID: Final = 100_000_000
 _GIDS: Final = 1_000_000_000
+SCRATCH: Final = ("/opt/dlami/nvme/teams", "/opt/sagemaker/teams")
+"""Folders of a node that have one for each team: on its local disks, and on its further volume."""
+# Those of the Pod Security Standard `baseline`, and the one that RDMA libraries pin memory with.
+CAPABILITIES: Final = (
+    "AUDIT_WRITE",
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "IPC_LOCK",
+    "KILL",
+    "MKNOD",
+    "NET_BIND_SERVICE",
+    "SETFCAP",
+    "SETGID",
+    "SETPCAP",
+    "SETUID",
+    "SYS_CHROOT",
+)
+"""What containers of teams may have besides the runtime's own."""
 
 
 def team_access(governance: Governance) -> dict[str, TeamAccess]:
@@ -64,14 +84,19 @@ class PodFreedoms:
     """Guarded teams that have a job with privileged containers in the file."""
 
 
+def runs_privileged(job: Job) -> bool:
+    """Whether containers of a job may do more than those of teams: as it says, or as checkpointless training does."""
+    checkpointless = isinstance(job, HyperPodPyTorchJob) and job.checkpoints.checkpointless
+    return checkpointless or job.security.privileged or not set(job.security.capabilities) <= set(CAPABILITIES)
+
+
 def pod_freedoms(governance: Governance, jobs: Iterable[Job]) -> PodFreedoms:
     """What the pods of each team may do to their nodes: what the file's own jobs need, and otherwise nothing."""
     jobs = list(jobs)
     free = {name for name, access in team_access(governance).items() if access.pod_security == "privileged"}
     guarded = sorted(governance.teams.keys() - free)
     on_network = {job.team for job in jobs if getattr(job, "uses_host_network", False)}
-    # Checkpointless training runs privileged; see the chart of HyperPod's PyTorch jobs.
-    privileged = {job.team for job in jobs if isinstance(job, HyperPodPyTorchJob) and job.checkpoints.checkpointless}
+    privileged = {job.team for job in jobs if runs_privileged(job)}
     return PodFreedoms(
         tuple(guarded),
         tuple(name for name in guarded if name in on_network),

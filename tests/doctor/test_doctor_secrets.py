@@ -7,9 +7,9 @@ import pytest
 
 from doctor_corpus import bundle, labels
 from doctor_secrets import HARMLESS, SECRETS
+from podwright.config.redact import redact
 from podwright.operations.doctor.bundle import Bundle
 from podwright.operations.doctor.diagnose import diagnose
-from podwright.operations.doctor.redact import redact
 
 TIME = "2026-11-21T10:00:00.000Z"
 WHOLE = bundle("quiet")

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from job_environment import AWS_PACKAGES, aws_model, planned, rendered, with_jobs
+from job_environment import AWS_PACKAGES, PODS, aws_model, planned, rendered, with_jobs
 from needs import require
 from podwright.config.settings.jobs.pytorch import Elastic
 from podwright.sandbox.kubernetes import custom_kinds
@@ -38,6 +38,8 @@ EVERYTHING: dict[str, Any] = {
     "keep_seconds": -1,
     "parallelism": {"tensor": 8},
 }
+# AWS's model has the fields of nodes for other pods too, so JOB028 refuses these.
+_NODES = {name: PODS["affinity"][name] for name in ("nodes", "prefer")}
 CASES: dict[str, dict[str, Any]] = {
     "one node": {},
     "fixed size with spares": {
@@ -50,6 +52,7 @@ CASES: dict[str, dict[str, Any]] = {
     "elastic with a base": {"elastic": STEP | {"extra_priority": "extra"}, "priority": "training"},
     "checkpointless": {"nodes": 2, "checkpoints": {"checkpointless": True}, "command": ["train.py"]},
     "part of a node": {"accelerators": 2, "shm_gib": 0},
+    "all of pods": PODS | {"affinity": _NODES, "checkpoints": {"checkpointless": True}, "nodes": 2},
     "launched by the image": {"nodes": 2, "launch": "image", "command": ["/entrypoint.sh"]},
 }
 

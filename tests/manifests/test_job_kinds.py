@@ -8,7 +8,7 @@ import kubernetes_validate
 import pytest
 from pydantic import ValidationError
 
-from job_environment import UPSTREAM_CASES, aws_model, planned, rendered, with_jobs
+from job_environment import PODS, UPSTREAM_CASES, aws_model, planned, rendered, with_jobs
 from podwright.cdk8s_charts.jobs.recipe import arguments, script
 from podwright.sandbox.kubernetes import custom_kinds
 
@@ -18,6 +18,23 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = UPSTREAM_CASES | {
     "endpoint from a hub": (
         "inference",
         {"model_name": "m", "model": {"hugging_face": "mistralai/Mistral-7B-v0.1", "token_secret": "hf"}},
+    ),
+    "endpoint with variables": (
+        "inference",
+        {
+            **MODEL,
+            **{name: PODS[name] for name in ("requests",)},
+            "secrets": {"hub": {"env": {"HF_TOKEN": "token"}}},
+            "config_maps": {"settings": {"env": {"LR": "lr"}}},
+            "affinity": {"nodes": PODS["affinity"]["nodes"]},
+        },
+    ),
+    "space with what it has of pods": (
+        "space",
+        {
+            **{name: PODS[name] for name in ("security", "tolerations", "affinity", "requests")},
+            "secrets": {"hub": {"env": {"HF_TOKEN": "token"}}},
+        },
     ),
     "space": ("space", {"accelerators": 1, "mounts": {"/data": "data"}, "priority": "extra", "template": "lab"}),
 }
@@ -43,14 +60,15 @@ def test_its_queue_is_the_teams(name: str) -> None:
 
 @pytest.mark.parametrize("version", ["1.33", "1.34", "1.35"])
 def test_a_plain_job_fits_kubernetes(version: str) -> None:
-    manifest = only("job", nodes=3, command=["sh", "-c", "true"], active_deadline_seconds=60)
+    manifest = only("job", nodes=3, command=["sh", "-c", "true"], active_deadline_seconds=60, **PODS)
     kubernetes_validate.validate(manifest, version, strict=True)
 
 
-def test_trainer_takes_every_field_of_a_train_job() -> None:
+@pytest.mark.parametrize("name", ["train", "train with what it has of pods"])
+def test_trainer_takes_every_field_of_a_train_job(name: str) -> None:
     """The model drops what it does not know, so what comes back is what went in only when it knows everything."""
     api = import_module("kubeflow_trainer_api.models.trainer_v1alpha1_train_job")
-    manifest = only("train", **CASES["train"][1])
+    manifest = only(*CASES[name][:1], **CASES[name][1])
     assert without_nothing(api.TrainerV1alpha1TrainJob.from_dict(manifest).to_dict()) == manifest
 
 

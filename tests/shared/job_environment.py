@@ -23,6 +23,27 @@ GROUPS: dict[str, Any] = {
 TEAMS: dict[str, Any] = {"llm": {"quota": {"h100": 4}}, "other": {"quota": {"h100": 4}}}
 PRIORITIES = {"inference": 100, "training": 70, "extra": 60}
 COMMAND = ["python", "train.py", "--lr", "1e-4"]
+PODS: dict[str, Any] = {
+    "mounts": {"/fsx": "data", "/models": {"claim": "data", "sub_path": "models/llama", "read_only": True}},
+    "secrets": {"hub": {"env": {"HF_TOKEN": "token"}, "path": "/secrets/hub"}},
+    "config_maps": {"settings": {"env": {"LR": "lr"}, "path": "/etc/train"}},
+    "scratch": "/scratch",
+    "security": {"run_as_user": 1000, "run_as_group": 2000, "capabilities": ["IPC_LOCK"], "drop": ["NET_RAW"]},
+    "pull": "always",
+    "pull_secrets": ["registry"],
+    "tolerations": [{"key": "dedicated", "value": "llm"}, {"key": "drain", "effect": "NoExecute", "seconds": 60}],
+    "affinity": {
+        "nodes": [{"label": "topology.k8s.aws/zone-id", "values": ["usw2-az2"]}, {"label": "old", "negated": True}],
+        "prefer": [{"label": "rack", "values": ["a", "b"]}],
+        "near": [{"labels": {"app": "cache"}, "topology": "topology.kubernetes.io/zone"}],
+        "apart": [{"labels": {"app": "noisy"}}],
+    },
+    "init": {"fetch": {"command": ["fetch", "/scratch"], "env": {"FROM": "hub"}}},
+    "requests": {"vcpu": 8, "memory_gib": 64},
+}
+"""Every setting of pods that kinds with whole pods have."""
+_TRAIN = {name: value for name, value in PODS.items() if name not in ("pull", "init", "scratch")}
+_TRAIN |= {"mounts": {"/models": PODS["mounts"]["/models"]}}
 UPSTREAM_CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "pytorch": ("pytorch", {"nodes": 4, "command": COMMAND, "auto_resume": 2, "active_deadline_seconds": 3600}),
     "pytorch elastic": ("pytorch", {"elastic": {"min_replicas": 2, "max_replicas": 4}, "command": COMMAND}),
@@ -31,6 +52,10 @@ UPSTREAM_CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "nccl test": ("nccl_test", {"nodes": 2, "expect_gb_per_second": 430}),
     "mpi": ("mpi", {"nodes": 2, "command": ["mpirun", "hostname"], "active_deadline_seconds": 60}),
     "train": ("train", {"nodes": 2, "command": COMMAND, "mounts": {"/fsx": "data"}, "active_deadline_seconds": 60}),
+    "pytorch with all of pods": ("pytorch", {**PODS, "security": {"fs_group": 2000, "privileged": True}}),
+    "ray with all of pods": ("ray", {**PODS, "ray_version": "2.49.0", "command": COMMAND}),
+    "mpi with all of pods": ("mpi", {**PODS, "command": ["mpirun", "hostname"]}),
+    "train with what it has of pods": ("train", {**_TRAIN, "command": COMMAND}),
 }
 """Jobs of kinds whose definition upstream publishes."""
 

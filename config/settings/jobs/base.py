@@ -12,14 +12,25 @@ from ..base import MountPath, Settings
 from ..governance.teams import MigProfile, PriorityName, TeamName
 from ..groups import GroupName, LabelKey, LabelValue
 from ..software import VariableName
+from .patch import Patch
+from .pods import (
+    Affinity,
+    Argument,
+    ContainerName,
+    FromConfigMap,
+    FromSecret,
+    ImageName,
+    InitContainer,
+    MountOrClaim,
+    ObjectName,
+    Requests,
+    Security,
+    Toleration,
+)
 
 # A DNS label as services need it (RFC 1035); what a kind appends to it is a rule's matter.
 JobName = Annotated[str, StringConstraints(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
 NamespaceName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
-# Claims and service accounts are DNS subdomains.
-ObjectName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)]
-ImageName = Annotated[str, StringConstraints(pattern=r"^[^\s]+$", max_length=512)]
-Argument = Annotated[str, StringConstraints(max_length=16384)]
 Seconds = Annotated[int, Field(ge=0, le=31_536_000)]
 TopologyLevel = Literal["ultraserver", "network_layer_1", "network_layer_2", "network_layer_3"]
 
@@ -52,14 +63,38 @@ class Job(Settings):
     """vCPUs of a pod. Default: in proportion to its accelerators, of what the node has left for pods."""
     memory_gib: float | None = Field(default=None, gt=0, le=32768, allow_inf_nan=False)
     """GiB of a pod. Default: as with vcpu."""
+    requests: Requests = Requests.model_construct()
+    """What a pod is scheduled and counted with where that is less than `vcpu` and `memory_gib`, which then only limit
+    it. Such a pod is evicted before others when its node runs out of memory."""
     shm_gib: float | None = Field(default=None, ge=0, le=16384, allow_inf_nan=False)
     """GiB of /dev/shm, which count as the pod's memory. Default: a quarter of its memory."""
-    mounts: dict[MountPath, ObjectName] = {}
-    """Persistent volume claims of the namespace by the path at which pods see them."""
+    mounts: dict[MountPath, MountOrClaim] = {}
+    """Persistent volume claims of the namespace, or folders of them, by the path at which pods see them."""
+    secrets: dict[ObjectName, FromSecret] = {}
+    """Secrets by name, each with the variables or the folder in which pods find it."""
+    config_maps: dict[ObjectName, FromConfigMap] = {}
+    """Config maps of the namespace by name, each with the variables or the folder in which pods find it."""
+    scratch: MountPath | None = None
+    """Path at which pods see their team's own folder on the node's local NVMe, else on its further volume. All jobs of
+    the team on that node share it, and it goes with the node."""
     service_account: ObjectName | None = None
     """Service account of the pods; the namespace's default when absent."""
     labels: dict[LabelKey, LabelValue] = {}
     """Labels of the job and its pods, for instance for costs."""
+    security: Security = Security.model_construct()
+    """As whom containers run, and what the kernel lets them do."""
+    pull: Literal["always", "if_not_present", "never"] | None = None
+    """When nodes pull the image; Kubernetes' own default when absent."""
+    pull_secrets: tuple[ObjectName, ...] = ()
+    """Secrets of the namespace that registries outside the account's own are asked with."""
+    tolerations: tuple[Toleration, ...] = ()
+    """Taints that pods run in spite of, besides those of their group."""
+    affinity: Affinity = Affinity.model_construct()
+    """Nodes that pods may run on, besides being those of their group."""
+    init: dict[ContainerName, InitContainer] = {}
+    """Containers that run to their end before the job's own, one after the other."""
+    patch: Patch | None = None
+    """Strategic merge patch of the job object, as YAML text: the last word, for what no setting says."""
 
 
 class Parallelism(Settings):
@@ -72,12 +107,27 @@ class Parallelism(Settings):
     context: int = Field(default=1, ge=1, le=1024)
     """Context parallelism."""
     expert: int = Field(default=1, ge=1, le=1024)
-    """Expert parallelism, which takes its ranks from those of data parallelism."""
+    """Expert parallelism, which takes its ranks from those of tensor, context and data parallelism together."""
+    expert_tensor: int | None = Field(default=None, ge=1, le=1024)
+    """Tensor parallelism of the experts; EXPERT_TENSOR_PARALLEL_SIZE holds it. Whole experts when absent."""
 
     @property
     def model_ranks(self) -> int:
         """Ranks that hold one copy of the model: what every number of ranks has to be a multiple of."""
         return self.tensor * self.pipeline * self.context
+
+    @property
+    def expert_ranks(self) -> int:
+        """Ranks that hold one copy of all experts of a pipeline stage."""
+        return self.expert * (self.expert_tensor or 1)
+
+    def divides(self, ranks: int) -> bool:
+        """Whether so many ranks are whole copies of the model and, in each pipeline stage, of its experts.
+
+        Source: Megatron Core documentation, parallelism guide: the layout of experts is one of its own, over the ranks
+        of a stage, 2026-11.
+        """
+        return ranks % self.model_ranks == 0 and ranks // self.pipeline % self.expert_ranks == 0
 
 
 class DistributedJob(Job):

@@ -186,19 +186,23 @@ def resumes_in_managed_namespace(environment: Environment, types: Catalog) -> Pr
 
 @rule("JOB021", ERROR, on=Environment, source="")
 def finds_what_it_mounts(environment: Environment) -> Problems:
-    """A claim or service account that the job's team does not have."""
+    """A claim or service account that nothing makes."""
     for name, job in environment.jobs.items():
         team = environment.governance.teams.get(job.team) if job.team else None
-        if team is None or team.access is None:
-            continue
-        for path, claim in job.mounts.items():
-            if claim not in team.access.storage:
+        storage = team.access.storage if team and team.access else {}
+        where = (
+            f"governance.teams.{job.team}.access.storage" if team else "access.storage of a team, and it has no team"
+        )
+        for path, mount in job.mounts.items() if job.kind != "sbatch" else ():
+            if mount.claim not in storage:
                 yield Problem(
                     ("jobs", name, "mounts", path),
-                    f"claim {claim} is not under governance.teams.{job.team}.access.storage; known are "
-                    f"{listed(team.access.storage, 'and')}",
-                    "correct the name, or add the claim",
+                    f"claim {mount.claim} is not under {where}; known are {listed(storage, 'and')}",
+                    "correct the name, or add the claim; if it is made by other means, accept this with that as the "
+                    "reason",
                 )
+        if team is None or team.access is None:
+            continue
         if job.service_account and job.service_account not in team.access.service_accounts:
             yield Problem(
                 ("jobs", name, "service_account"),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ....config.catalog.instance_types import Catalog
+from ....config.catalog.instance_types import LOGICAL_CORES, Catalog, logical_cores
 from ....config.catalog.topologies import topology
 from ....config.findings import listed
 from ....config.settings.environment import Environment
@@ -245,11 +245,12 @@ def layout_divides(environment: Environment, types: Catalog) -> Problems:
     for name, job, plan in plans(environment, types):
         if not job.distributed:
             continue
-        layout, per_pod = job.parallelism, max(plan.pod.accelerators, 1)
-        wrong = [size for size in job.sizes if not _divides(layout.model_ranks, layout.expert, size * per_pod)]
+        layout, per_pod = job.parallelism, plan.pod.ranks
+        wrong = [size for size in job.sizes if not layout.divides(size * per_pod)]
         if wrong:
             parts = f"TP {layout.tensor} × PP {layout.pipeline} × CP {layout.context} = {layout.model_ranks}"
-            experts = f", of which EP {layout.expert} divides the copies" if layout.expert > 1 else ""
+            inner = f"EP {layout.expert} × ETP {layout.expert_tensor or 1} = {layout.expert_ranks}"
+            experts = f", and its experts {inner} of a stage's" if layout.expert_ranks > 1 else ""
             legal = [size for size in job.sizes if size not in wrong]
             yield Problem(
                 ("jobs", name, "elastic" if getattr(job, "elastic", None) else "parallelism"),
@@ -260,10 +261,6 @@ def layout_divides(environment: Environment, types: Catalog) -> Problems:
             )
 
 
-def _divides(model_ranks: int, expert: int, ranks: int) -> bool:
-    return ranks % model_ranks == 0 and ranks // model_ranks % expert == 0
-
-
 @rule("JOB010", WARNING, on=Environment, source="nvidia eks-ultraserver")
 def tensor_stays_inside(environment: Environment, types: Catalog) -> Problems:
     """Tensor parallelism that leaves the NVLink domain."""
@@ -271,14 +268,51 @@ def tensor_stays_inside(environment: Environment, types: Catalog) -> Problems:
         rows = known(environment.instance_groups[job.group], types)
         if not job.distributed or not plan.pod.accelerators:
             continue
-        server = ultraserver(rows, types)
-        domain = server.accelerators if server else plan.pod.accelerators
+        domain = _domain(plan, rows, types)
         if job.parallelism.tensor > domain:
             yield Problem(
                 ("jobs", name, "parallelism", "tensor"),
-                f"tensor is {job.parallelism.tensor}, and {domain} accelerators share an NVLink domain: every layer "
+                f"tensor is {job.parallelism.tensor}, and {domain} ranks share an NVLink domain: every layer "
                 "would wait for EFA",
                 f"use at most {domain}, and pipeline stages for the rest",
+            )
+
+
+@rule("JOB036", ERROR, on=Environment, source="neuron-lnc")
+def logical_cores_of_its_type(environment: Environment, types: Catalog) -> Problems:
+    """Logical cores that the type's Neuron devices do not have."""
+    for name, job, plan in plans(environment, types):
+        for row in known(environment.instance_groups[job.group], types):
+            size, allowed = plan.pod.env.get(LOGICAL_CORES), logical_cores(row).allowed
+            if row.neuron_cores and size is not None and size not in map(str, allowed):
+                yield Problem(
+                    ("jobs", name, "env", LOGICAL_CORES),
+                    f"{LOGICAL_CORES} is {size}; a logical core of {row.name} is of {listed(allowed)} physical cores",
+                    "use one of these, and compile with the same --lnc; or leave it out",
+                )
+
+
+def _domain(plan: JobPlan, rows: Any, types: Catalog) -> int:
+    """Ranks of a job that share an NVLink or NeuronLink domain."""
+    server = ultraserver(rows, types)
+    return server.accelerators * plan.pod.ranks_per_device if server else plan.pod.ranks
+
+
+@rule("JOB035", WARNING, on=Environment, source="nvidia eks-ultraserver")
+def experts_stay_inside(environment: Environment, types: Catalog) -> Problems:
+    """Expert parallelism that leaves the NVLink domain."""
+    for name, job, plan in plans(environment, types):
+        rows = known(environment.instance_groups[job.group], types)
+        if not job.distributed or not plan.pod.accelerators:
+            continue
+        layout, domain = job.parallelism, _domain(plan, rows, types)
+        if layout.expert > 1 and layout.expert_ranks > domain:
+            yield Problem(
+                ("jobs", name, "parallelism", "expert"),
+                f"EP {layout.expert} × ETP {layout.expert_tensor or 1} are {layout.expert_ranks} ranks, and {domain} "
+                "ranks share an NVLink domain: tokens go to their experts over EFA, twice a layer",
+                "accept it where the experts fit into no domain, with a library for such exchange (DeepEP, or NCCL's "
+                f"alltoall measured by kind nccl_test); else use at most {domain}",
             )
 
 
@@ -423,6 +457,17 @@ def nothing_of_kubernetes(environment: Environment) -> Problems:
 _OF_KUBERNETES = {
     "namespace": "remove it: the account is that of the team",
     "mounts": "remove it: shared file systems are in the container; `folders` has others",
+    "secrets": "remove it: read the secret in the command, from where the node's role may",
+    "config_maps": "remove it: put the file on a shared file system",
+    "scratch": "name a folder of the node under `folders`",
+    "security": "remove it: the job runs as whoever submits it",
+    "pull": "remove it: enroot keeps images by their digest",
+    "pull_secrets": "remove it: enroot reads the credentials of whoever submits",
+    "tolerations": "remove it: Slurm knows no taints",
+    "affinity": "remove it: Slurm places by partition and topology.conf",
+    "init": "write it into the command",
+    "requests": "remove it: a job has what it asks for",
+    "patch": "remove it: there is no object to patch",
     "service_account": "remove it: the job has the role of its node",
     "labels": "remove it: `env` reaches the job",
     "partition": "remove it; Slurm's partition is that of the group",

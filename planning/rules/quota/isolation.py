@@ -8,7 +8,7 @@ from ....config.catalog.limits import limits
 from ....config.findings import listed
 from ....config.settings.environment import Environment
 from ....config.settings.governance.team_access import Claim, ContainerLimits, ServiceAccount, Size, TeamAccess
-from ...kubernetes.isolation import team_access
+from ...kubernetes.isolation import CAPABILITIES, team_access
 from ...quota.amounts import GPU, NEURON
 from ..cluster.slurm import on_slurm
 from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
@@ -184,12 +184,24 @@ def refused_by_the_standard(environment: Environment) -> Problems:
     for name, job in environment.jobs.items():
         level = access[job.team].pod_security if job.team in access else None
         ours = environment.governance.engine != "hyperpod"
-        if ours and level in ("baseline", "restricted") and getattr(job, "uses_host_network", False):
-            yield Problem(
-                ("jobs", name),
-                f"the pods of {name} use the node's network, and pod_security {level} of {job.team} refuses such pods",
-                "do without host_network, or set pod_security: privileged",
-            )
+        if not ours or level not in ("baseline", "restricted"):
+            continue
+        reaches = {
+            (): ("use the node's network", getattr(job, "uses_host_network", False)),
+            ("scratch",): ("mount a folder of the node", job.scratch),
+            # The standard itself has no IPC_LOCK, which podwright's own policy lets teams have.
+            ("security",): (
+                "may do more to the kernel",
+                job.security.privileged or not set(job.security.capabilities) <= {*CAPABILITIES} - {"IPC_LOCK"},
+            ),
+        }
+        for field, (what, specified) in reaches.items():
+            if specified:
+                yield Problem(
+                    ("jobs", name, *field),
+                    f"the pods of {name} {what}, and pod_security {level} of {job.team} refuses such pods",
+                    f"do without {field[0] if field else 'host_network'}, or set pod_security: privileged",
+                )
 
 
 @rule("ISO013", WARNING, on=Environment, source="k8s-resource-quota")

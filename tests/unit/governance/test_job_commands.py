@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from job_environment import IMAGE, with_jobs
+from job_environment import IMAGE, PODS, with_jobs
 from podwright.cdk8s_charts.jobs.render import render
 from podwright.config.catalog.instance_types import environment_types
 from podwright.operations.cli import main
@@ -53,6 +53,19 @@ def test_one_job_is_printed_though_another_is_refused(project: Path, capsys: pyt
     assert printed.startswith("# jobs/llama.yaml\n---\n")
     (manifest,) = YAML(typ="safe").load_all(printed)
     assert (manifest["kind"], manifest["metadata"]["name"]) == ("HyperPodPyTorchJob", "llama")
+
+
+def test_what_a_patch_changes_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = project / "environments/test.yaml"
+    text = file.read_text().replace("nodes: 2}", 'nodes: 2, patch: "spec: {runPolicy: {suspend: true}}"}')
+    file.write_text(text)
+    assert main(["render", "jobs", "test", "llama", "--project", str(project)]) == 0
+    printed = capsys.readouterr().out
+    assert "# by `patch`: spec.runPolicy.suspend\n" in printed
+    (manifest,) = YAML(typ="safe").load_all(printed)
+    assert manifest["spec"]["runPolicy"]["suspend"] is True
+    assert main(["render", "jobs", "test", "llama", "--project", str(project), "--out", str(project / "out")]) == 0
+    assert (project / "out/jobs/llama.yaml").read_text().startswith("# by `patch`: spec.runPolicy.suspend\n")
 
 
 def test_a_team_that_can_never_run_its_job_is_told_the_numbers(
@@ -428,6 +441,7 @@ KINDS: dict[str, dict[str, Any]] = {
     },
     "pytorch": {"elastic": {"min_replicas": 1, "max_replicas": 2}, "auto_resume": 1, "active_deadline_seconds": 9},
     "ray": {"ray_version": "2.49.0", "command": ["a"], "max_nodes": 2},
+    "mpi": {"command": ["a"], **PODS},
     "nccl_test": {"nodes": 2},
     "train": {"command": ["a"], "active_deadline_seconds": 9},
     "job": {"command": ["a"], "active_deadline_seconds": 9},
@@ -470,6 +484,10 @@ def places(value: Any, path: str) -> list[str]:
         ("spec.replicaSpecs[0].template.spec.containers[0].image", "image"),
         ("spec.replicaSpecs[0].template.spec.containers[0].resources.requests.memory", "memory_gib"),
         ("spec.replicaSpecs[0].template.spec.volumes[0].persistentVolumeClaim.claimName", "mounts"),
+        ("spec.replicaSpecs[0].template.spec.initContainers[0].image", "init"),
+        ("spec.replicaSpecs[0].template.spec.containers[0].securityContext.capabilities", "security"),
+        ("spec.replicaSpecs[0].template.spec.volumes[2].hostPath.path", "scratch"),
+        ("spec.replicaSpecs[0].template.spec.imagePullSecrets[0].name", "pull_secrets"),
         ("metadata.namespace", "team"),
         ("spec.elasticPolicy", "elastic"),
         ("status", ""),

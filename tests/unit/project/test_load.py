@@ -125,6 +125,20 @@ def test_an_empty_setting_is_an_absent_one() -> None:
             8,
             "known here: zone, type, capacity_gib",
         ),
+        (
+            "jobs: {a: {kind: job, group: system, image: b, quux: 1}}",
+            "ENV001",
+            "jobs.a.quux",
+            6,
+            "topology, topology_required, kind, retries, active_deadline_seconds, keep_seconds, gpu_share",
+        ),
+        (
+            "jobs: {a: {kind: space, group: system, image: b, secrets: {c: {quux: 1}}}}",
+            "ENV001",
+            "jobs.a.secrets.c.quux",
+            6,
+            "remove it; known here: env, path, secrets_manager",
+        ),
         ("storage: {home: {openzfs: {}, size: 1}}", "ENV001", "storage.home.size", 6, "known here: openzfs"),
         (
             'storage: {lustre: {repositories: [{path: /a, s3: "s3://abc", import_events: [new]}]}}',

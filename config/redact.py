@@ -1,4 +1,4 @@
-"""Taking secrets out of what is collected: keys, tokens and passwords, by their names and by their forms.
+"""Secrets by their names and by their forms: taking keys, tokens and passwords out of what is collected.
 
 It is better to take out too much than too little: a bundle is sent to other people. What is taken out leaves a mark
 with its kind behind, so that a reader sees that something was there.
@@ -26,7 +26,7 @@ _SECRET_NAME: Final = re.compile(
     rf"(?:{_SECRET_WORDS})|^auth$|^authorization$|_pat$|^\.?dockerconfigjson$", re.IGNORECASE
 )
 _PLAIN_VALUE: Final = re.compile(
-    r"(?:[\d.,:_-]*|true|false|none|null|yes|no|on|off|arn:\S*|\$\{?\w+\}?|<\w+>|\*+|\[redacted: .*)", re.IGNORECASE
+    r"(?:[\d.,:_-]*|true|false|none|null|yes|no|on|off|arn:\S*|\$[({]?\w+[)}]?|<\w+>|\*+|\[redacted: .*)", re.IGNORECASE
 )
 """Values that are no secret, whatever their name: numbers, switches, ARNs, names of variables."""
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -134,6 +134,11 @@ def _redacted(path: str, text: str, counts: Counter[str]) -> str:
         # An answer is walked through with its names, which are lost once it is one text.
         return json.dumps(_walk(value, counts), indent=1, ensure_ascii=False) + "\n"
     return redact_text(text, counts)
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Whether a variable of this name and value holds a secret, by its name or by its form."""
+    return _walk({"name": name, "value": value}, Counter())["value"] != value
 
 
 def redact_text(text: str, counts: Counter[str]) -> str:
