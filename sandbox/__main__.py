@@ -2,7 +2,7 @@
 
 Use `podwright sandbox start`. The process inherits its two listening sockets by their file descriptors, loads, prints
 its process id and leaves the terminal; so a caller that waits for the command knows that the sandbox and its clusters
-answer.
+answer. Without a request for the time of `--idle` it ends as by SIGTERM, and writes down when and why.
 """
 
 import argparse
@@ -19,12 +19,14 @@ from types import FrameType
 
 from werkzeug.serving import make_server
 
+from ..config.catalog.sandbox_account import IDLE_END
 from ..config.errors import CommandError
 from .control_plane.cache import Cache, State
 from .control_plane.pins import pins
 from .control_plane.toolchain import MEANWHILE
 from .hyperpod.cluster import Timing
 from .kubernetes.secure_server import secure_server
+from .protocol.clock import now
 from .server.application import Sandbox
 from .server.persistence import DamagedSnapshot
 
@@ -40,6 +42,9 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("sockets", type=int, nargs=2, help="for AWS over HTTP, for the clusters' Kubernetes over HTTPS")
     parser.add_argument("--time-scale", type=float, default=1.0)
+    parser.add_argument(
+        "--idle", type=float, default=0, help="minutes without a request after which it ends (0: never)"
+    )
     parser.add_argument("--kubernetes", choices=["real", "store", "installed"], default="store")
     options = parser.parse_args()
     aws_socket, kubernetes_socket = (socket.socket(fileno=number) for number in options.sockets)
@@ -82,8 +87,11 @@ def main() -> None:
     sandbox.keep_nodes()
     try:
         # Not signal.pause(): a signal that reaches another thread does not wake this one, which alone handles it.
-        while True:
+        while not options.idle or sandbox.idle_seconds < 60 * options.idle:
             time.sleep(_LISTEN_SECONDS)
+        words = f"on {now():%Y-%m-%d at %H:%M} UTC, after {options.idle:g} minutes without a request"
+        (options.directory / IDLE_END).write_text(words)
+        logging.warning("the sandbox ended by itself %s", words)
     finally:
         sandbox.close()
 

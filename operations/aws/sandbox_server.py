@@ -13,17 +13,20 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT, access_key
+from ...config.catalog.sandbox_account import IDLE_END, SANDBOX_ACCOUNT, access_key
 from ...config.errors import CommandError
 from ..programs.process import command_line
 
 STATE_DIRECTORY = Path(".podwright/sandbox")
 DEFAULT_PORT = 4599
+IDLE_MINUTES = 240.0
 _RECORD = "server.json"
 _STOP_SECONDS = 30.0
 _BACKLOG = 128
 _HINT = "\n    → "
 """Stands between what a server that did not come up says, and what to do."""
+# Threads answer. By itself glibc keeps, for each of them, what was freed, and large contents that came and went.
+_MEMORY = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "131072"}
 
 
 class SandboxError(CommandError):
@@ -69,23 +72,39 @@ def status(root: Path) -> Running | None:
     return running if running and _is_ours(running) else None
 
 
-def start(root: Path, port: int | None = None, time_scale: float = 1.0, kubernetes: str | None = None) -> Running:
+def ended_idle(root: Path) -> str:
+    """When and why the server of a project ended by itself; empty where it runs, or somebody stopped it."""
+    file = root / STATE_DIRECTORY / IDLE_END
+    return file.read_text() if file.exists() and status(root) is None else ""
+
+
+def start(
+    root: Path,
+    port: int | None = None,
+    time_scale: float = 1.0,
+    kubernetes: str | None = None,
+    idle_minutes: float = IDLE_MINUTES,
+) -> Running:
     """Start the server for a project and wait until it answers; a running one is returned as it is.
 
     What an earlier server held is there again. `port` defaults to that server's, else to DEFAULT_PORT, else to a free
     one, which 0 asks for. `time_scale` stretches the shortened waiting times of the sandbox (node boot and the like).
     `kubernetes` says what new clusters have, `real` or `store`; without it $PODWRIGHT_SANDBOX_KUBERNETES does, and else
-    they are real where the control plane is installed. Raises SandboxError if it does not come up.
+    they are real where the control plane is installed. After `idle_minutes` without a request it ends by itself, and
+    keeps what it holds; 0 means never. Raises SandboxError if it does not come up.
     """
     directory = (root / STATE_DIRECTORY).resolve()
     directory.mkdir(parents=True, exist_ok=True)
     # Two commands that find no server at the same time start one between them.
     with FileLock(directory / "start.lock"):
-        return status(root) or _started(root, directory, port, time_scale, kubernetes)
+        return status(root) or _started(root, directory, port, time_scale, kubernetes, idle_minutes)
 
 
-def _started(root: Path, directory: Path, port: int | None, time_scale: float, kubernetes: str | None) -> Running:
+def _started(
+    root: Path, directory: Path, port: int | None, time_scale: float, kubernetes: str | None, idle_minutes: float
+) -> Running:
     """A new server that answers."""
+    (directory / IDLE_END).unlink(missing_ok=True)
     former = _record(root) or Running(DEFAULT_PORT, DEFAULT_PORT + 1, 0, "")
     # Both sockets listen from here on and the server inherits them: nobody can take a port in between.
     with (
@@ -98,11 +117,15 @@ def _started(root: Path, directory: Path, port: int | None, time_scale: float, k
         sockets = (aws.fileno(), clusters.fileno())
         kind = kubernetes or os.environ.get("PODWRIGHT_SANDBOX_KUBERNETES") or "installed"
         result = subprocess.run(
-            [*command, *map(str, sockets), "--time-scale", str(time_scale), "--kubernetes", kind],
+            [
+                *(*command, *map(str, sockets), "--time-scale", str(time_scale)),
+                *("--kubernetes", kind, "--idle", str(idle_minutes)),
+            ],
             capture_output=True,
             text=True,
             cwd=root,
             pass_fds=sockets,
+            env=os.environ | _MEMORY,
         )
     if result.returncode:
         reason, _, hint = result.stderr.strip().partition(_HINT)

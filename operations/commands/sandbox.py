@@ -1,7 +1,8 @@
 """Start, stop or look at the sandbox, the stand-in for AWS that `podwright deploy` uses without an account.
 
 It listens on the loopback interface only. What it holds lies in .podwright/sandbox of the project and survives `stop`;
-`reset` forgets it.
+`reset` forgets it. Without a request for four hours, or for the time that `start --idle` says, it stops by itself, and
+`status` says so.
 
 `kubernetes` installs a real Kubernetes control plane for it: the upstream programs, built once into the user's cache.
 """
@@ -15,7 +16,7 @@ from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ...config.errors import CommandError
 from ..arguments import add_project
 from ..aws.account import require_sandbox
-from ..aws.sandbox_server import Running, reset, start, status, stop
+from ..aws.sandbox_server import IDLE_MINUTES, Running, ended_idle, reset, start, status, stop
 from ..output.console import write_json, write_line
 
 _VERBS = {
@@ -56,6 +57,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                 choices=["real", "store"],
                 help="what new EKS clusters have: a real control plane, or a store of objects without controllers "
                 "(default: real where `podwright sandbox kubernetes install` has put one)",
+            )
+            verb.add_argument(
+                "--idle",
+                type=float,
+                default=IDLE_MINUTES,
+                metavar="MINUTES",
+                help=f"without a request for so long it stops by itself (default: {IDLE_MINUTES:g}; 0: never)",
             )
         verb.set_defaults(verb=_server, action=name)
     kubernetes = verbs.add_parser("kubernetes", help="install, show or remove a real Kubernetes control plane")
@@ -103,14 +111,18 @@ def _server(args: argparse.Namespace) -> int:
         write_line("  export " + " ".join(f"{name}={value}" for name, value in variables.items()))
     else:
         write_line(_AT_REST[args.action])
+        if ended := ended_idle(args.project):
+            write_line(f"It stopped by itself {ended}; `podwright sandbox start` continues with what it holds.")
     return 1 if args.action == "status" and running is None else 0
 
 
 def _act(args: argparse.Namespace) -> Running | None:
     action, project = args.action, args.project
     if action == "start":
+        if args.idle < 0:
+            raise CommandError(f"--idle is {args.idle:g} minutes, and has to be 0 or more", "0 means never", 2)
         require_sandbox()
-        return start(project, args.port, kubernetes=args.kubernetes)
+        return start(project, args.port, kubernetes=args.kubernetes, idle_minutes=args.idle)
     if action == "stop":
         stop(project)
     elif action == "reset":

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, unquote
 
 from botocore.exceptions import UnknownServiceError
 from botocore.parsers import RpcV2CBORParser
-from botocore.session import Session
+from moto.core.utils import get_service_model
 
 from ..protocol.arns import PARTITION
 from .evaluation import Call
@@ -131,7 +131,8 @@ def _operation(sent: Sent) -> tuple[str | None, Mapping[str, Any]]:
 def _routes(service: str) -> list[tuple[str, re.Pattern[str], dict[str, str], str]]:
     """The REST operations of a service: method, path, fixed arguments and name, the most particular first."""
     try:
-        model: Any = Session().get_service_model(service)
+        # moto's, which no client writes to: those of S3 take the bucket out of the paths of theirs.
+        model: Any = get_service_model(service)
     except UnknownServiceError:
         return []
     results = []

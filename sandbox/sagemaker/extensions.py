@@ -97,6 +97,8 @@ class ExtensionOperations(SchedulerOperations):
     def list_tags(self) -> Any:
         arn = self._get_param("ResourceArn")
         for cluster in self.service.all(self.region):
+            if arn == cluster.arn:
+                return ActionResult({"Tags": cluster.request.get("Tags", [])})
             if arn in cluster.extensions:
                 return ActionResult({"Tags": cluster.extensions[arn]["tags"]})
         return super().list_tags()

@@ -39,11 +39,11 @@ from ..eks.webhook_files import PREFIX as ACCESS_WEBHOOKS
 from ..eks.webhook_files import bearer_in
 from ..hyperpod.cluster import Timing
 from ..kubernetes.certificates import Authority
-from ..protocol import accounts
+from ..protocol import accounts, models
 from ..protocol.failures import backend_app, readable
 from ..protocol.rest_service import RestService, scope_of
 from ..sagemaker.hyperpod_api import HyperPodResponse
-from ..services import functions
+from ..services import buckets, functions, zones
 from ..services.endpoint_services import EndpointServices
 from ..services.fsx import FsxResponse
 from ..services.log_groups import KeyedLogs
@@ -84,6 +84,7 @@ class Sandbox:
         self.server = authority.server("api")
         self.webhook_bearer = bearer_in(authority.folder)
         self._changed = threading.Event()
+        self._asked = time.monotonic()
         self.accounts_by_id = SandboxAccounts(
             ServerSettings(port, kubernetes_port, directory, authority.file, timing, kubernetes, self.webhook_bearer),
             self._changed.set,
@@ -92,6 +93,11 @@ class Sandbox:
             self.accounts_by_id.prometheus_workspace, f"http://localhost:{port}", directory / "prometheus"
         )
         self.snapshots = Snapshots(directory, self.accounts_by_id.collect, self.accounts_by_id.restore)
+
+    @property
+    def idle_seconds(self) -> float:
+        """Since the last request; one that collects metrics is none, since Prometheus makes it for ever."""
+        return time.monotonic() - self._asked
 
     def resume(self) -> None:
         """Bring every operation to an end that the sandbox was stopped in."""
@@ -164,6 +170,9 @@ class Sandbox:
     def mount(self) -> tuple[Application, Application]:
         """The WSGI applications of AWS and of Kubernetes; the services of ours take the place of moto's."""
         clusters = self.accounts_by_id
+        models.mount()
+        zones.mount()
+        buckets.mount()
         accounts.mount()
         responses_of: list[tuple[Any, Callable[[SandboxAccount], Any]]] = [
             (CloudFormationResponse, lambda account_services: account_services.cloudformation),
@@ -206,6 +215,8 @@ class Sandbox:
         def aws(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
             """Route a request to the service that answers it; everything unknown goes to moto."""
             path = environ["PATH_INFO"]
+            if not path.startswith(metric_feed.PATH):
+                self._asked = time.monotonic()
             if path.startswith(responses.PREFIX):
                 return responses.RESPONSES(environ, start_response)
             if path == RECORDED_TYPES:
@@ -233,6 +244,7 @@ class Sandbox:
                     self._changed.set()
 
         def secured(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+            self._asked = time.monotonic()
             if environ["PATH_INFO"].startswith(GRAFANA):
                 self._changed.set()
                 return grafana(environ, start_response)

@@ -6,7 +6,6 @@ environment, the credentials of its role and boto3, and talks to the sandbox onl
 
 import base64
 import hashlib
-import io
 import json
 import os
 import subprocess
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import ClientError
-from moto.awslambda.models import LambdaFunction, lambda_backends
+from moto.awslambda.models import LambdaFunction, LayerVersion, lambda_backends
 
 from ..protocol.clients import Clients
 from ..protocol.clock import now
@@ -33,6 +32,9 @@ _BOOTSTRAP = Path(__file__).with_name("lambda_bootstrap.py")
 # AWS repeats a failed asynchronous invocation twice, unless the function's settings say otherwise.
 # Source: AWS Lambda Developer Guide, "Asynchronous invocation".
 _RETRIES = 2
+
+# The attribute of moto's functions and layers that has the content of their archive.
+_ARCHIVE = "code_bytes"
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Result:
 class Functions:
     """Runs the functions of an account.
 
-    `directory` holds unpacked code, by content; `authority` is whom they trust over HTTPS.
+    `directory` holds archives and unpacked code, by content; `authority` is whom they trust over HTTPS.
     """
 
     def __init__(self, clients: Clients, directory: Path, sleep_scale: float, authority: Path):
@@ -64,8 +66,8 @@ class Functions:
         request_id, stream = str(uuid.uuid4()), f"{now():%Y/%m/%d}/[$LATEST]{uuid.uuid4().hex}"
         configured: dict[str, str] = getattr(function, "logging_config", {})
         group = configured.get("LogGroup") or f"/aws/lambda/{function.function_name}"
-        layers = [self._unpacked(content) for content in _layers(function)]
-        code = self._unpacked(function.code_bytes)
+        layers = [self._unpacked(vars(layer)[_ARCHIVE]) for layer in _layers(function)]
+        code = self._unpacked(vars(function)[_ARCHIVE])
         invocation = {
             "Handler": function.handler,
             "Event": event,
@@ -170,11 +172,26 @@ class Functions:
             **{key: str(value) for key, value in function.environment_vars.items()},
         }
 
-    def _unpacked(self, content: bytes) -> Path:
-        target = self.directory / hashlib.sha256(content).hexdigest()[:32]
+    def keep(self, content: bytes) -> str:
+        """Write an archive to its file, if it is not there yet; gives the digest that names it."""
+        digest = hashlib.sha256(content).hexdigest()
+        file = self.archive(digest)
+        if not file.exists():
+            self.directory.mkdir(parents=True, exist_ok=True)
+            partial = self.directory / f"{digest}.{uuid.uuid4().hex}"
+            partial.write_bytes(content)
+            partial.rename(file)
+        return digest
+
+    def archive(self, digest: str) -> Path:
+        """The file of a kept archive."""
+        return self.directory / f"{digest}.zip"
+
+    def _unpacked(self, digest: str) -> Path:
+        target = self.directory / digest[:32]
         if not target.exists():
             partial = self.directory / f"{target.name}.{uuid.uuid4().hex}"
-            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            with zipfile.ZipFile(self.archive(digest)) as archive:
                 archive.extractall(partial)
             try:
                 partial.rename(target)
@@ -211,6 +228,19 @@ class Functions:
         logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=lines[:10_000])
 
 
+class _Archive:
+    """The attribute of an archive, with its content in a file: layers have tens of megabytes, each in many versions."""
+
+    def __init__(self, functions_of: Callable[[str], Functions]):
+        self.functions_of = functions_of
+
+    def __get__(self, holder: Any, owner: type) -> bytes:
+        return self.functions_of(holder.account_id).archive(vars(holder)[_ARCHIVE]).read_bytes()
+
+    def __set__(self, holder: Any, content: bytes) -> None:
+        vars(holder)[_ARCHIVE] = self.functions_of(holder.account_id).keep(content)
+
+
 def mount(functions_of: Callable[[str], Functions]) -> None:
     """Let moto's Invoke operation call the handler, by what runs an account's functions."""
     construct = LambdaFunction.__init__
@@ -230,11 +260,13 @@ def mount(functions_of: Callable[[str], Functions]) -> None:
         response_headers["x-amz-log-result"] = base64.b64encode(result.log[-4096:].encode()).decode()
         return result.payload.encode()
 
+    for kind in (LambdaFunction, LayerVersion):
+        setattr(kind, _ARCHIVE, _Archive(functions_of))
     LambdaFunction.__init__ = remember
     LambdaFunction.invoke = invoke  # pyrefly: ignore[bad-assignment]
 
 
-def _layers(function: LambdaFunction) -> list[bytes]:
+def _layers(function: LambdaFunction) -> list[LayerVersion]:
     backend = lambda_backends[function.account_id][function.region]
     results = [backend.layers_versions_by_arn(layer["Arn"]) for layer in function.layers]
-    return [layer.code_bytes for layer in results if layer is not None]
+    return [layer for layer in results if layer is not None]

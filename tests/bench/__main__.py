@@ -29,7 +29,7 @@ import report_cost
 import series
 import status_cost
 import synthesis_times
-from clusters import admission, control_planes
+from clusters import admission, control_planes, sandbox_memory
 from governance import simulated
 from mutants import run as mutants_run
 from playing import played_pages
@@ -59,9 +59,10 @@ PARTS = {
     "control-plane": control_planes.report,
     "pages": played_pages.report,
     "simulation": simulated.report,
+    "memory": sandbox_memory.report,
 }
 # These take hours, or need the control plane, so only who asks for them gets them.
-ON_REQUEST = ("mutants", "admission", "control-plane", "pages")
+ON_REQUEST = ("mutants", "admission", "control-plane", "pages", "memory")
 
 
 def main() -> int:
@@ -76,6 +77,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="how many mutants at a time (default: 1)")
     parser.add_argument("--again", action="store_true", help="meet mutants anew that no test has killed")
     parser.add_argument("--json", type=Path, help="write every mutant and what became of it to this file")
+    parser.add_argument("--deployments", type=int, default=50, help="how many further ones for memory (default: 50)")
     parser.add_argument("--page", action="append", help="run the commands of this page; may be repeated (default: all)")
     parser.add_argument(
         "--kubernetes", choices=("real", "store"), help="what clusters have (default: real if installed)"

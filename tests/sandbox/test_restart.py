@@ -14,6 +14,7 @@ import pytest
 
 from governed_cluster import until
 from podwright.config.catalog.sandbox_account import access_key
+from podwright.operations import cli
 from podwright.operations.aws import sandbox_server as server
 from sandbox_network import eks_cluster, surroundings
 from sandbox_stacks import StackUnderTest, turn
@@ -153,6 +154,28 @@ def test_a_killed_operation_is_rolled_back(project: Path) -> None:
     assert stack.wait() == "ROLLBACK_COMPLETE"
     assert "The sandbox was stopped during the operation" in stack.reasons("killed")
     assert aws("ssm").describe_parameters()["Parameters"] == []
+
+
+def test_without_a_request_it_ends_by_itself_and_says_so(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What it held is there again; requests keep it."""
+    running = server.start(project, port=0, kubernetes="store", idle_minutes=0.1)
+    clients(running)("sns").create_topic(Name="kept")
+    for _ in range(10):
+        time.sleep(1)
+        clients(running)("sns").list_topics()
+    assert server.status(project) == running
+    deadline = time.monotonic() + 60
+    while server.status(project):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert cli.main(["sandbox", "status", "--project", str(project)]) == 1
+    printed = capsys.readouterr().out
+    assert printed.startswith("The sandbox does not run.\nIt stopped by itself on 20")
+    assert "after 0.1 minutes without a request; `podwright sandbox start` continues" in printed
+    again = server.start(project, port=0, kubernetes="store")
+    assert len(clients(again)("sns").list_topics()["Topics"]) == 1
+    server.stop(project)
+    assert server.ended_idle(project) == ""
 
 
 def test_reset_forgets(project: Path) -> None:

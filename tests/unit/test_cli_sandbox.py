@@ -18,8 +18,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made: list[str] = []
     state: list[server.Running] = []
 
-    def start(project: Path, port: int | None, *, kubernetes: str | None) -> server.Running:
-        made.append(f"start {port} {kubernetes}")
+    def start(project: Path, port: int | None, *, kubernetes: str | None, idle_minutes: float) -> server.Running:
+        made.append(f"start {port} {kubernetes} {idle_minutes:g}")
         state[:] = [RUNNING]
         return RUNNING
 
@@ -43,7 +43,7 @@ def test_start_says_where_it_is_and_how_to_use_it(
     tmp_path: Path, calls: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(tmp_path, "start", "--port", "5000", "--region", "eu-west-1", "--kubernetes", "store") == 0
-    assert calls == ["start 5000 store"]
+    assert calls == ["start 5000 store 240"]
     printed = capsys.readouterr().out
     assert "http://localhost:4599 (process 12, log server.log)" in printed
     assert "export AWS_ENDPOINT_URL=http://localhost:4599 " in printed
@@ -61,7 +61,7 @@ def test_stop_and_reset(tmp_path: Path, calls: list[str]) -> None:
     run(tmp_path, "start")
     assert run(tmp_path, "stop") == 0
     assert run(tmp_path, "reset") == 0
-    assert calls == ["start None None", "stop", "reset", "stop"]
+    assert calls == ["start None None 240", "stop", "reset", "stop"]
 
 
 def test_json(tmp_path: Path, calls: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,6 +90,15 @@ def test_without_its_libraries_it_says_what_to_install(
     monkeypatch.setattr("podwright.operations.aws.account.find_spec", lambda _: None)
     assert run(tmp_path, "start") == 1
     assert "pip install 'podwright[sandbox]'" in capsys.readouterr().err
+
+
+def test_how_long_it_waits_is_0_or_more_minutes(
+    tmp_path: Path, calls: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, "start", "--idle", "0") == 0
+    assert run(tmp_path, "start", "--idle", "-1") == 2
+    assert calls == ["start None None 0"]
+    assert "--idle is -1 minutes" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("record", ["", "{", '{"port": 4599, "pid": 1, "log": "x"}'])
