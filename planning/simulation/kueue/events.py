@@ -135,9 +135,15 @@ class Run:
         """A job ends at a time, whatever it was taken to run."""
         self._at(time, "finish", (job, job.turns[-1]))
 
-    def release(self, job: Job, time: float) -> None:
-        """The pods of a preempted job have ended, whatever grace they were taken to have."""
-        self._at(time, "gone", job)
+    def release(self, job: Job, time: float, later: float = 0.0) -> None:
+        """The pods of a preempted job have ended, whatever grace they were taken to have.
+
+        Args:
+            job: The job.
+            time: When they have.
+            later: Seconds until it waits again. Kueue may just be looking at others, who then come before it.
+        """
+        self._at(time, "gone", (job, later))
 
     def advance(self, time: float) -> float:
         """Everything that happens until then. Returns when the last of it happened."""
@@ -183,13 +189,17 @@ class Run:
         turn.end, turn.ended, job.finished, job.left = now, FINISHED, now, 0.0
         self._free(now, job.work)
 
-    def _gone(self, now: float, job: Job) -> None:
+    def _gone(self, now: float, subject: tuple[Job, float]) -> None:
         """The pods of a victim have ended: it waits again, at its old place."""
+        job, later = subject
         work, turn = job.work, job.turns[-1]
         turn.end = now
         self._free(now, work)
         work.evicted, work.reserved, work.usage, work.flavors, work.placements = False, None, {}, (), ()
         work.tried = ()
+        self._at(now + later, "return", work)
+
+    def _return(self, now: float, work: Work) -> None:
         self.waiting[work.queue].push(work)
 
     def _ready(self, now: float, job: Job) -> None:
@@ -264,7 +274,7 @@ class Run:
             worked = max(0.0, now - turn.start - self.assumptions.startup_seconds) * victim.pace
             victim.left -= worked - min(worked, self.assumptions.repeated_seconds)
             self.preemptions.append(Preemption(now, victim, self.jobs[id(entry.work)], target.reason))
-            self._at(now + self.assumptions.grace_seconds, "gone", victim)
+            self._at(now + self.assumptions.grace_seconds, "gone", (victim, 0.0))
         return bool(notified)
 
     def _admit(self, now: float, entry: Entry) -> None:

@@ -210,9 +210,10 @@ def _request(group: Sequence[Part], levels: Sequence[str]) -> _Request:
     level = levels.index(named) if named else unnamed
     slice_level = levels.index(asked.slice_level) if asked.slice_level else len(levels) - 1
     size = asked.slice_size if sliced else 1
-    # Pods that do not fill a slice, which partial admission leaves over, are nowhere: Kueue places whole slices.
-    if size <= 0 or level > slice_level:
-        raise NoPlacement("slices have no pods, or are of a level above that of the pods")
+    # Pods that do not fill a slice, which partial admission leaves over, are nowhere: Kueue places whole slices. Where
+    # there is none, the API server refuses what it writes, and it tries for ever.
+    if size <= 0 or level > slice_level or workers.count < size:
+        raise NoPlacement("slices are of no pods, of more than there are, or of a level above that of the pods")
     return _Request(
         workers, leader, level, bool(asked.required), not named, bool(asked.preferred) or (sliced and not named),
         slice_level, size,

@@ -220,6 +220,7 @@ def test_pods_that_fill_no_slice_have_quota_and_no_place() -> None:
     assert entry.status is Status.ADMITTED
     assert entry.work.counts == (5,)
     assert sum(each.pods for each in entry.work.placements) == 4, "two slices of the five pods, as Kueue has it"
+    assert cluster.submit("less", "a", 8, count=8, minCount=1, topologyRequest=request).status is Status.NO_FIT
 
 
 def test_two_gangs_of_a_cycle_do_not_get_the_same_nodes() -> None:
