@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from kubernetes import client, config, watch
 
 from api_server import ApiServer, until
-from kueue_worlds import API, NAMESPACE, Object, World, job, world
+from made_policies import API, NAMESPACE, MadePolicy, Object, job, made_policy
 from podwright.planning.simulation.assumptions import Assumptions
 from podwright.planning.simulation.kueue.admitted import domains, work_in
 from podwright.planning.simulation.kueue.events import UNPARK_SECONDS, Job, Run
@@ -53,7 +53,7 @@ class State(NamedTuple):
 class Difference:
     """The first in a policy; what comes after it is not compared."""
 
-    world: World
+    made: MadePolicy
     step: str
     real: dict[str, State]
     simulated: dict[str, State]
@@ -61,12 +61,12 @@ class Difference:
     def __str__(self) -> str:
         names = [name for name in self.simulated if self.simulated[name] != self.real.get(name)]
         lines = [f"  {name}: Kueue {self.real.get(name)}, simulated {self.simulated[name]}" for name in names]
-        return "\n".join([f"{self.world.name} after {self.step}:", *lines])
+        return "\n".join([f"{self.made.name} after {self.step}:", *lines])
 
     def is_like(self, other: "Difference") -> bool:
         """Whether Kueue decided the same in another play of the policy, in which only the names are others."""
-        return repr((self.step, self.real)).replace(self.world.name, "") == repr((other.step, other.real)).replace(
-            other.world.name, ""
+        return repr((self.step, self.real)).replace(self.made.name, "") == repr((other.step, other.real)).replace(
+            other.made.name, ""
         )
 
 
@@ -157,8 +157,8 @@ class Cluster:
             name = f"kueue-{kind.lower()}-webhook-configuration"
             item = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": f"{kind}WebhookConfiguration"}
             item = self.server.read(item | {"metadata": {"name": name}})
-            kept = [each for each in item["webhooks"] if "workload" not in each["name"]]
-            self.server.merge(item, {"webhooks": kept})
+            remaining = [each for each in item["webhooks"] if "workload" not in each["name"]]
+            self.server.merge(item, {"webhooks": remaining})
         self.create(_object("ResourceFlavor", _PROBE, {}))
         for name, cpu in ((_PROBE, 1), (f"{_PROBE}-cycles", 1_000_000)):
             flavors = [{"name": _PROBE, "resources": [{"name": "cpu", "nominalQuota": cpu}]}]
@@ -177,12 +177,12 @@ class Cluster:
     def _conclude(self, name: str, *changes: tuple[str, str], **status: None) -> Object:
         """Change conditions of a Workload."""
         current, now = self.workloads[name], datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        kept = [each for each in current["status"]["conditions"] if each["type"] not in dict(changes)]
+        remaining = [each for each in current["status"]["conditions"] if each["type"] not in dict(changes)]
         new = [
             {"type": kind, "status": value, "reason": "Played", "message": "", "lastTransitionTime": now}
             for kind, value in changes
         ]
-        return self.server.merge(current, {"status": {"conditions": kept + new, **status}}, subresource="status")
+        return self.server.merge(current, {"status": {"conditions": remaining + new, **status}}, subresource="status")
 
     def _await(self, names: Sequence[str], kind: str, status: str) -> None:
         """Return once all of these have a condition."""
@@ -206,8 +206,8 @@ class Cluster:
             with self._changed:
                 self.workloads[name] = item
                 # Kueue may write a new reason for waiting in every cycle, for ever.
-                is_news = former is None or state_of(former) != state_of(item)
-                self.changes += is_news and not name.startswith(_PROBE)
+                is_change = former is None or state_of(former) != state_of(item)
+                self.changes += is_change and not name.startswith(_PROBE)
                 self._changed.notify_all()
             if self._is_closed:
                 return
@@ -246,13 +246,13 @@ class Step:
 class Stream:
     """The jobs of one policy, and the simulator beside the cluster."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, made: MadePolicy) -> None:
+        self.made = made
         self.steps: list[Step] = []
         self._begin()
 
     def _begin(self) -> None:
-        decides = policy([*self.world.objects, *self.world.nodes], CONFIGURATIONS[self.world.is_fair])
+        decides = policy([*self.made.objects, *self.made.nodes], CONFIGURATIONS[self.made.is_fair])
         self.run = Run(decides, Assumptions(grace_seconds=float("inf"), repeated_seconds=0.0))
         self.jobs: dict[str, Job] = {}
 
@@ -261,11 +261,11 @@ class Stream:
         evicted = sorted(name for name, each in self.jobs.items() if each.work.evicted)
         running = sorted(name for name, each in self.jobs.items() if each.work.reserved is not None)
         if not frees:
-            self.steps.append(Step("create", job(self.world)))
+            self.steps.append(Step("create", job(self.made)))
         elif evicted:
             self.steps.append(Step("release", evicted[0]))
         elif running:
-            self.steps.append(Step("finish", self.world.chance.choice(running)))
+            self.steps.append(Step("finish", self.made.chance.choice(running)))
         return not frees or bool(running)
 
     def act(self, cluster: Cluster) -> Object:
@@ -307,7 +307,7 @@ class Stream:
                 self._play(each)
         simulated = self._states()
         if real != simulated:
-            return Difference(self.world, str(step), real, simulated)
+            return Difference(self.made, str(step), real, simulated)
         step.reserved = {name: condition(mine[name], "QuotaReserved") for name in self._holding()}
         for name, seconds in step.reserved.items():
             self.jobs[name].work.reserved = seconds
@@ -358,8 +358,8 @@ def state_of(workload: Object) -> State:
     )
     if condition(workload, "Evicted") is None or preempted is None:
         return State("runs", tuple(rows))
-    found = _PREEMPTOR.search(preempted["message"])
-    return State("preempted", tuple(rows), preempted["reason"], found[1] if found else preempted["message"])
+    preemptor = _PREEMPTOR.search(preempted["message"])
+    return State("preempted", tuple(rows), preempted["reason"], preemptor[1] if preemptor else preempted["message"])
 
 
 def compare(cluster: Cluster, seeds: Iterable[int], *, is_fair: bool, comes: int, turns: int) -> Outcome:
@@ -372,14 +372,14 @@ def compare(cluster: Cluster, seeds: Iterable[int], *, is_fair: bool, comes: int
         comes: How many jobs come at first.
         turns: How often pods end after that.
     """
-    outcome = play(cluster, [world(seed, is_fair=is_fair) for seed in seeds], comes, turns)
+    outcome = play(cluster, [made_policy(seed, is_fair=is_fair) for seed in seeds], comes, turns)
     for mark in "xy":
         if outcome.differences:
-            worlds = [world(each.world.seed, is_fair=is_fair, mark=mark) for each in outcome.differences]
-            repeated = {each.world.seed: each for each in play(cluster, worlds, comes, turns).differences}
+            policies = [made_policy(each.made.seed, is_fair=is_fair, mark=mark) for each in outcome.differences]
+            repeated = {each.made.seed: each for each in play(cluster, policies, comes, turns).differences}
             first, outcome.differences = outcome.differences, []
             for each in first:
-                again = repeated.get(each.world.seed)
+                again = repeated.get(each.made.seed)
                 if again is not None and each.is_like(again):
                     outcome.differences.append(each)
                 else:
@@ -387,15 +387,15 @@ def compare(cluster: Cluster, seeds: Iterable[int], *, is_fair: bool, comes: int
     return outcome
 
 
-def play(cluster: Cluster, worlds: Sequence[World], comes: int, turns: int) -> Outcome:
+def play(cluster: Cluster, policies: Sequence[MadePolicy], comes: int, turns: int) -> Outcome:
     """Play all policies at once: so many jobs come in each, then so many times pods end twice and a job comes."""
-    outcome = Outcome(policies=len(worlds))
-    cluster.all(cluster.create, [item for each in worlds for item in each.nodes])
+    outcome = Outcome(policies=len(policies))
+    cluster.all(cluster.create, [item for each in policies for item in each.nodes])
     # Cohorts before what is in them, and queues before who waits in them.
     for kind in ("Topology", "ResourceFlavor", "Cohort", "ClusterQueue", "LocalQueue"):
-        cluster.all(cluster.create, [item for each in worlds for item in each.objects if item["kind"] == kind])
-    _await_nodes(cluster, {item["metadata"]["name"] for each in worlds for item in each.nodes})
-    streams = [Stream(each) for each in worlds]
+        cluster.all(cluster.create, [item for each in policies for item in each.objects if item["kind"] == kind])
+    _await_nodes(cluster, {item["metadata"]["name"] for each in policies for item in each.nodes})
+    streams = [Stream(each) for each in policies]
     for frees in [False] * comes + [True, True, False] * turns:
         acting = [stream for stream in streams if stream.choose(frees=frees)]
         # Jobs that come in one second are told apart by chance.
@@ -403,12 +403,12 @@ def play(cluster: Cluster, worlds: Sequence[World], comes: int, turns: int) -> O
         start = time.time()
         answers = cluster.all(lambda stream: stream.act(cluster), acting)
         cluster.settle(freed=frees)
-        seen, middle = dict(cluster.workloads), time.time()
+        observed, middle = dict(cluster.workloads), time.time()
         outcome.real_seconds += middle - start
         outcome.steps += len(acting)
         for stream, workload in zip(acting, answers, strict=True):
             stream.simulate(workload, start)
-            if difference := stream.compare(seen):
+            if difference := stream.compare(observed):
                 outcome.differences.append(difference)
                 streams.remove(stream)
         outcome.simulated_seconds += time.time() - middle

@@ -110,10 +110,10 @@ class Scheduler:
         """For all pods, or for as many as start at once where the work may start with fewer."""
         counts = [pods.count for pods in work.pod_sets]
         assignment, targets = self._try(work, counts)
-        if assignment.mode is Mode.FIT or targets or all(pods.least is None for pods in work.pod_sets):
-            return assignment, targets
         spare = [pods.count - (pods.count if pods.least is None else pods.least) for pods in work.pod_sets]
         whole = sum(spare)
+        if assignment.mode is Mode.FIT or targets or not whole:
+            return assignment, targets
         low, high, last = 0, whole + 1, None
         while low < high:
             middle = (low + high) // 2

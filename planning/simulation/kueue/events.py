@@ -104,7 +104,7 @@ def simulate(policy: Policy, jobs: Sequence[Job], assumptions: Assumptions, runn
 
 
 class Run:
-    """A policy at work. Time goes on as far as it is told to, and more can happen then."""
+    """A policy at work. Time passes as far as it is told to, and more can happen then."""
 
     def __init__(self, policy: Policy, assumptions: Assumptions) -> None:
         """Nothing has happened."""
@@ -225,7 +225,7 @@ class Run:
 
     def _decide(self, now: float) -> None:
         """Cycles, until one repeats another since when nothing has changed: a strict queue tries flavors for ever."""
-        seen: set[str] = set()
+        standings: set[str] = set()
         while not (self.policy.one_at_a_time and self.unready):
             heads = [work for queue in self.waiting.values() if (work := queue.pop()) is not None]
             if not heads:
@@ -233,7 +233,7 @@ class Run:
             self.cycles += 1
             for work in heads:
                 self._forget(work)
-            seen.add(_standing(heads))
+            standings.add(_standing(heads))
             changes = False
             for entry in self.scheduler.cycle(heads, now):
                 self.jobs[id(entry.work)].waits_for = entry.reason
@@ -243,8 +243,8 @@ class Run:
                 else:
                     changes |= self._put_back(now, entry)
             if changes:
-                seen.clear()
-            elif _standing(heads) in seen:
+                standings.clear()
+            elif _standing(heads) in standings:
                 return
 
     def _forget(self, work: Work) -> None:

@@ -131,6 +131,7 @@ def test_work_starts_with_as_many_pods_as_fit() -> None:
     entry = cluster.submit("elastic", "a", 1, count=12, minCount=4)
     assert (entry.status, entry.assignment.counts) == (Status.ADMITTED, (8,))
     assert cluster.submit("rigid", "a", 1, count=1).status is Status.NO_CANDIDATES
+    assert cluster.submit("all or none", "a", 1, count=2, minCount=2).status is Status.NO_CANDIDATES
 
 
 def test_who_does_not_borrow_comes_first_and_then_priority_and_time() -> None:

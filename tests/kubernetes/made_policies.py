@@ -24,7 +24,7 @@ _TOLERATED: Final = {"key": "example.com/kept", "operator": "Exists"}
 
 
 @dataclass
-class World:
+class MadePolicy:
     """A policy, and what its jobs are made of."""
 
     seed: int
@@ -41,9 +41,9 @@ class World:
     jobs: int = 0
 
 
-def world(seed: int, *, is_fair: bool, mark: str = "") -> World:
+def made_policy(seed: int, *, is_fair: bool, mark: str = "") -> MadePolicy:
     """The policy of a seed; a mark in its names tells it from the same one that a cluster has already."""
-    result = World(seed, f"{'f' if is_fair else 'c'}{seed}{mark}", is_fair, random.Random(f"{seed} {is_fair}"))
+    result = MadePolicy(seed, f"{'f' if is_fair else 'c'}{seed}{mark}", is_fair, random.Random(f"{seed} {is_fair}"))
     chance = result.chance
     result.resources = ["cpu"] if chance.random() < 0.6 else ["cpu", GPU]
     by_topology = chance.random() < 0.35
@@ -61,21 +61,21 @@ def world(seed: int, *, is_fair: bool, mark: str = "") -> World:
     return result
 
 
-def job(world: World) -> Object:
+def job(made: MadePolicy) -> Object:
     """The next job: a Workload."""
-    chance = world.chance
-    world.jobs += 1
-    pod_sets = [_pod_set(world, "main", chance.choice((1, 1, 2, 3, 4, 6)))]
+    chance = made.chance
+    made.jobs += 1
+    pod_sets = [_pod_set(made, "main", chance.choice((1, 1, 2, 3, 4, 6)))]
     if chance.random() < 0.2:
-        pod_sets.append(_pod_set(world, "more", chance.randint(1, 3)))
-        if world.levels and chance.random() < 0.5:
-            _group(world, pod_sets)
+        pod_sets.append(_pod_set(made, "more", chance.randint(1, 3)))
+        if made.levels and chance.random() < 0.5:
+            _group(made, pod_sets)
     elif pod_sets[0]["count"] > 1 and chance.random() < 0.25:
         # Of fewer pods than a slice has, Kueue writes an admission that the API server refuses, and tries it for ever.
         least = pod_sets[0].get("topologyRequest", {}).get("podSetSliceSize", 1)
         pod_sets[0]["minCount"] = chance.randint(least, max(least, pod_sets[0]["count"] - 1))
-    spec = {"queueName": chance.choice(world.queues), "priority": chance.choice(_PRIORITIES), "podSets": pod_sets}
-    result = _object("Workload", f"{world.name}-job-{world.jobs}", spec)
+    spec = {"queueName": chance.choice(made.queues), "priority": chance.choice(_PRIORITIES), "podSets": pod_sets}
+    result = _object("Workload", f"{made.name}-job-{made.jobs}", spec)
     result["metadata"]["namespace"] = NAMESPACE
     return result
 
@@ -84,24 +84,24 @@ def _object(kind: str, name: str, spec: Object) -> Object:
     return {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
-def _flavor(world: World, name: str, *, first: bool) -> Object:
+def _flavor(made: MadePolicy, name: str, *, first: bool) -> Object:
     """A flavor; those by topology bring their nodes."""
-    chance = world.chance
+    chance = made.chance
     spec: Object = {"nodeLabels": {POOL: name}}
     if chance.random() < 0.15:
         spec["nodeTaints"] = [_HARD]
-    if world.levels and (first or chance.random() < 0.6):
-        spec["topologyName"] = world.name
-        _nodes(world, name, spec.get("nodeTaints", []))
+    if made.levels and (first or chance.random() < 0.6):
+        spec["topologyName"] = made.name
+        _nodes(made, name, spec.get("nodeTaints", []))
     return spec
 
 
-def _nodes(world: World, flavor: str, taints: list[Object]) -> None:
+def _nodes(made: MadePolicy, flavor: str, taints: list[Object]) -> None:
     """Nodes of different sizes in two blocks of two racks."""
-    chance = world.chance
-    for place in range(chance.randint(3, 8)):
-        name = f"{flavor}-{place}"
-        labels = {POOL: flavor, HOST: name, BLOCK: f"{flavor}-{place % 2}", RACK: f"{flavor}-{place % 4}"}
+    chance = made.chance
+    for number in range(chance.randint(3, 8)):
+        name = f"{flavor}-{number}"
+        labels = {POOL: flavor, HOST: name, BLOCK: f"{flavor}-{number % 2}", RACK: f"{flavor}-{number % 4}"}
         amounts = {
             "cpu": str(chance.randint(2, 5)),
             GPU: str(chance.randint(2, 5)),
@@ -110,44 +110,44 @@ def _nodes(world: World, flavor: str, taints: list[Object]) -> None:
         status = {"allocatable": amounts, "capacity": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
         metadata = {"name": name, "labels": labels, "annotations": {"kwok.x-k8s.io/node": "fake"}}
         own = {"metadata": metadata, "spec": {"taints": taints}, "status": status}
-        world.nodes.append({"apiVersion": "v1", "kind": "Node", **own})
+        made.nodes.append({"apiVersion": "v1", "kind": "Node", **own})
 
 
-def _cohorts(world: World) -> list[str]:
+def _cohorts(made: MadePolicy) -> list[str]:
     """Names of cohorts, in a tree of up to three levels; none where queues stand alone."""
-    chance = world.chance
+    chance = made.chance
     if chance.random() < 0.08:
         return []
-    names = [f"{world.name}-root"]
+    names = [f"{made.name}-root"]
     for number in range(chance.choice((0, 0, 1, 2, 3))):
         above = chance.choice(names)
         spec: Object = {"parentName": above}
         if chance.random() < 0.4:
-            spec["resourceGroups"] = _groups(world, most=3, limited=True)
-        if world.is_fair:
-            spec["fairSharing"] = {"weight": _weight(world)}
-        names.append(f"{world.name}-mid-{number}")
-        world.objects.append(_object("Cohort", names[-1], spec))
+            spec["resourceGroups"] = _groups(made, most=3, limited=True)
+        if made.is_fair:
+            spec["fairSharing"] = {"weight": _weight(made)}
+        names.append(f"{made.name}-mid-{number}")
+        made.objects.append(_object("Cohort", names[-1], spec))
     if chance.random() < 0.2:
-        world.objects.append(_object("Cohort", names[0], {"resourceGroups": _groups(world, most=4, limited=False)}))
+        made.objects.append(_object("Cohort", names[0], {"resourceGroups": _groups(made, most=4, limited=False)}))
     return names
 
 
-def _weight(world: World) -> str:
-    return world.chance.choice(("1", "1", "2", "3", "700m", "1300m", "0"))
+def _weight(made: MadePolicy) -> str:
+    return made.chance.choice(("1", "1", "2", "3", "700m", "1300m", "0"))
 
 
-def _groups(world: World, *, most: int, limited: bool) -> list[Object]:
+def _groups(made: MadePolicy, *, most: int, limited: bool) -> list[Object]:
     """Quotas of all flavors."""
     flavors = [
-        {"name": name, "resources": [_quota(world, resource, most, limited=limited) for resource in world.resources]}
-        for name in world.flavors
+        {"name": name, "resources": [_quota(made, resource, most, limited=limited) for resource in made.resources]}
+        for name in made.flavors
     ]
-    return [{"coveredResources": world.resources, "flavors": flavors}]
+    return [{"coveredResources": made.resources, "flavors": flavors}]
 
 
-def _quota(world: World, resource: str, most: int, *, limited: bool) -> Object:
-    chance = world.chance
+def _quota(made: MadePolicy, resource: str, most: int, *, limited: bool) -> Object:
+    chance = made.chance
     nominal = chance.randint(0, most)
     result: Object = {"name": resource, "nominalQuota": str(nominal)}
     if limited and chance.random() < 0.3:
@@ -157,21 +157,21 @@ def _quota(world: World, resource: str, most: int, *, limited: bool) -> Object:
     return result
 
 
-def _queue(world: World, name: str, cohort: str | None) -> None:
+def _queue(made: MadePolicy, name: str, cohort: str | None) -> None:
     """A queue, and the local one that leads to it."""
-    chance = world.chance
-    most = 12 // len(world.flavors)
-    spec: Object = {"namespaceSelector": {}, "resourceGroups": _groups(world, most=most, limited=cohort is not None)}
+    chance = made.chance
+    most = 12 // len(made.flavors)
+    spec: Object = {"namespaceSelector": {}, "resourceGroups": _groups(made, most=most, limited=cohort is not None)}
     if chance.random() < 0.3:
         # The order of flavors is the queue's own.
         chance.shuffle(spec["resourceGroups"][0]["flavors"])
-    is_strict = len(world.flavors) == 1 and chance.random() < 0.4
+    is_strict = len(made.flavors) == 1 and chance.random() < 0.4
     spec["queueingStrategy"] = "StrictFIFO" if is_strict else "BestEffortFIFO"
     preemption: Object = {
         "withinClusterQueue": chance.choice(("Never", *("LowerPriority", "LowerOrNewerEqualPriority") * 2)),
         "reclaimWithinCohort": chance.choice(("Never", *("LowerPriority", "Any") * 2)),
     }
-    if not world.is_fair and preemption["reclaimWithinCohort"] != "Never" and chance.random() < 0.5:
+    if not made.is_fair and preemption["reclaimWithinCohort"] != "Never" and chance.random() < 0.5:
         within: Object = {"policy": "LowerPriority"}
         if chance.random() < 0.5:
             within["maxPriorityThreshold"] = chance.choice(_PRIORITIES)
@@ -186,17 +186,17 @@ def _queue(world: World, name: str, cohort: str | None) -> None:
     spec["flavorFungibility"] = fungibility
     if cohort:
         spec["cohortName"] = cohort
-        spec |= {"fairSharing": {"weight": _weight(world)}} if world.is_fair else {}
+        spec |= {"fairSharing": {"weight": _weight(made)}} if made.is_fair else {}
     local = _object("LocalQueue", name, {"clusterQueue": name})
     local["metadata"]["namespace"] = NAMESPACE
-    world.objects += [_object("ClusterQueue", name, spec), local]
-    world.queues.append(name)
+    made.objects += [_object("ClusterQueue", name, spec), local]
+    made.queues.append(name)
 
 
-def _pod_set(world: World, name: str, count: int) -> Object:
-    chance = world.chance
+def _pod_set(made: MadePolicy, name: str, count: int) -> Object:
+    chance = made.chance
     requests = {"cpu": chance.choice(("1", "1", "2", "1500m"))}
-    if GPU in world.resources and chance.random() < 0.8:
+    if GPU in made.resources and chance.random() < 0.8:
         requests[GPU] = str(chance.randint(1, 2))
     pod: Object = {
         "restartPolicy": "Never",
@@ -205,32 +205,32 @@ def _pod_set(world: World, name: str, count: int) -> Object:
     if chance.random() < 0.4:
         pod["tolerations"] = [_TOLERATED]
     if chance.random() < 0.15:
-        pod["nodeSelector"] = {POOL: chance.choice(world.flavors)}
+        pod["nodeSelector"] = {POOL: chance.choice(made.flavors)}
     result: Object = {"name": name, "count": count, "template": {"spec": pod}}
-    if world.levels and chance.random() < 0.7:
-        result["topologyRequest"] = _topology(world, count)
+    if made.levels and chance.random() < 0.7:
+        result["topologyRequest"] = _topology(made, count)
     return result
 
 
-def _topology(world: World, count: int) -> Object:
+def _topology(made: MadePolicy, count: int) -> Object:
     """How pods ask to lie together."""
-    chance = world.chance
+    chance = made.chance
     kind = chance.choice(("required", "preferred", "unconstrained"))
     if kind == "unconstrained":
         return {"unconstrained": True}
-    level = chance.randrange(len(world.levels))
-    result: Object = {kind: world.levels[level]}
+    level = chance.randrange(len(made.levels))
+    result: Object = {kind: made.levels[level]}
     sizes = [size for size in (2, 3) if count % size == 0]
     if sizes and chance.random() < 0.4:
-        result["podSetSliceRequiredTopology"] = chance.choice(world.levels[level:])
+        result["podSetSliceRequiredTopology"] = chance.choice(made.levels[level:])
         result["podSetSliceSize"] = chance.choice(sizes)
     return result
 
 
-def _group(world: World, pod_sets: list[Object]) -> None:
+def _group(made: MadePolicy, pod_sets: list[Object]) -> None:
     """A leader and workers, which lie together."""
     leader, workers = pod_sets[1], pod_sets[0]
     leader["count"] = 1
-    request = {world.chance.choice(("required", "preferred")): world.chance.choice(world.levels)}
+    request = {made.chance.choice(("required", "preferred")): made.chance.choice(made.levels)}
     for each in (leader, workers):
         each["topologyRequest"] = {**request, "podSetGroupName": "together"}
