@@ -118,14 +118,10 @@ class Domains:
                 leaf.free[name] = leaf.free.get(name, 0) - value * pods
             leaf.free[PODS] = leaf.free.get(PODS, 0) - pods
 
-    def holds(self, placements: Sequence[Placement]) -> bool:
-        """Whether placements that were chosen before are still free."""
-        leaves = [self._leaf(placement.flavor, placement.domain) for placement in placements]
-        self.hold(placements)
-        pairs = zip(leaves, placements, strict=True)
-        fits = all(leaf is not None and _is_enough(leaf, placement) for leaf, placement in pairs)
-        self.hold(placements, -1)
-        return fits
+    def holds(self, placements: Iterable[Placement]) -> bool:
+        """Whether placements that were chosen before are still free, each for itself, as Kueue looks at them."""
+        pairs = ((self._leaf(placement.flavor, placement.domain), placement) for placement in placements)
+        return all(leaf is not None and _is_enough(leaf, placement) for leaf, placement in pairs)
 
     def place(self, parts: Sequence[Part], *, empty: bool = False) -> tuple[Placement, ...]:
         """Places for pods.
@@ -181,8 +177,8 @@ class Domains:
 
 
 def _is_enough(leaf: Domain, placement: Placement) -> bool:
-    """Whether no more is in use than a domain has of what pods request."""
-    return all(leaf.free.get(name, 0) >= 0 for name in (PODS, *dict(placement.requests)))
+    """Whether a domain has what pods request left."""
+    return all(leaf.free.get(name, 0) >= value * placement.pods for name, value in placement.requests)
 
 
 def _groups(parts: Sequence[Part]) -> list[list[Part]]:
