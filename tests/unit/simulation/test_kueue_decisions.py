@@ -214,7 +214,7 @@ def test_a_domain_that_holds_no_gang_keeps_it_waiting_though_quota_is_free() -> 
 
 
 def test_pod_sets_are_looked_at_one_by_one_where_others_of_the_cycle_came_first() -> None:
-    """Kueue admits both, whose pods do not fit on the node together; it finds other nodes where one does not by itself."""
+    """Kueue admits both, whose pods do not fit on the node together."""
     queues = [cluster_queue(name, "all", {"default": 16}) for name in ("a", "b")]
     cluster = Cluster(*topologies(), *queues, node("n0"))
     first = cluster.work("first", "a", 4, priority=1, topologyRequest={"unconstrained": True})
