@@ -38,7 +38,7 @@ def decide(chosen: Policy, work: Sequence[Submission], assumptions: Assumptions)
 def continued(
     snapshot: Snapshot, environment: Environment, planned: dict[str, Any], seconds: float, assumptions: Assumptions
 ) -> Outcome:
-    """What happens from a snapshot on with one more Workload.
+    """What happens from a snapshot on with one more Workload, until that has ended.
 
     Args:
         snapshot: Everything that Kubernetes shows.
@@ -59,7 +59,7 @@ def continued(
         # It is in its queue already; only what happens from now on is to come.
         job.work.created = snapshot.taken
     waiting.append(Job(work_in(decides, planned), seconds))
-    history = _simulated(decides, waiting, assumptions, running)
+    history = _simulated(decides, waiting, assumptions, running, waiting[-1])
     names = {team_namespace(chosen.engine, team): team for team in environment.governance.teams}
     teams = {id(job): names.get(job.work.namespace, job.work.namespace) for job in history.jobs}
     return _outcome(environment.name, history, teams, ({}, {}, {}))
@@ -89,10 +89,14 @@ def _policy(objects: Iterable[Any], configuration: dict[str, Any]) -> KueuePolic
 
 
 def _simulated(
-    decides: KueuePolicy, jobs: Sequence[Job], assumptions: Assumptions, running: Sequence[Job] = ()
+    decides: KueuePolicy,
+    jobs: Sequence[Job],
+    assumptions: Assumptions,
+    running: Sequence[Job] = (),
+    requested: Job | None = None,
 ) -> History:
     try:
-        return simulate(decides, jobs, assumptions, running)
+        return simulate(decides, jobs, assumptions, running, requested)
     except InvalidValue as error:
         raise CommandError(str(error), "assume something else: `--startup`, `--lost`, `--failures`", 2) from None
 

@@ -30,7 +30,7 @@ import series
 import status_cost
 import synthesis_times
 from clusters import admission, control_planes, sandbox_memory
-from governance import simulated
+from governance import real_kueue, simulated
 from mutants import run as mutants_run
 from playing import played_pages
 from timing import ROOT
@@ -60,9 +60,10 @@ PARTS = {
     "pages": played_pages.report,
     "simulation": simulated.report,
     "memory": sandbox_memory.report,
+    "kueue": real_kueue.report,
 }
 # These take hours, or need the control plane, so only who asks for them gets them.
-ON_REQUEST = ("mutants", "admission", "control-plane", "pages", "memory")
+ON_REQUEST = ("mutants", "admission", "control-plane", "pages", "memory", "kueue")
 
 
 def main() -> int:
@@ -74,6 +75,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write the tables into docs/measurements.md")
     parser.add_argument("--seed", type=int, default=1, help="which mutants (default: 1)")
     parser.add_argument("--count", type=int, default=200, help="how many mutants (default: 200)")
+    parser.add_argument("--policies", type=int, default=256, help="policies for each way of preemption (default: 256)")
     parser.add_argument("--jobs", type=int, default=1, help="how many mutants at a time (default: 1)")
     parser.add_argument("--again", action="store_true", help="meet mutants anew that no test has killed")
     parser.add_argument("--json", type=Path, help="write every mutant and what became of it to this file")

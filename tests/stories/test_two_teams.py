@@ -88,6 +88,24 @@ def test_each_team_submits_watches_and_stops_with_its_own_role(terminal: Termina
     assert "again" not in jobs(terminal, "--sandbox --all")
 
 
+@pytest.mark.usefixtures("played")
+def test_a_forecast_of_the_cluster_is_what_happens(terminal: Terminal) -> None:
+    """train-a runs on both nodes, of which team B owns one."""
+    until(lambda: jobs(terminal, "--sandbox --all")["train-a"]["state"] == "running")
+    command = "podwright forecast two-teams train-b --sandbox --duration 1h --grace 10s"
+    forecast = json.loads(terminal.type(f"{command} --json"))
+    assert [stop["victim"].startswith("pytorchjob-train-a-") for stop in forecast["stops"]] == [True]
+    assert forecast["stops"][0]["reason"] == "InCohortReclamation"
+    # Kueue looks at it as it comes, and it starts when the pods of train-a are gone.
+    assert forecast["starts_in"] == 10
+    assert "stops" in terminal.type(command)
+    terminal.type("podwright submit two-teams train-b --name foreseen --sandbox")
+    until(lambda: jobs(terminal, "--sandbox --all").get("foreseen", {}).get("state") == "running")
+    assert jobs(terminal, "--sandbox --all")["train-a"]["state"] == "preempted"
+    terminal.type("podwright stop two-teams foreseen --sandbox")
+    until(lambda: jobs(terminal, "--sandbox --all")["train-a"]["state"] == "running")
+
+
 @pytest.mark.usefixtures("engine_stopped")
 def test_nothing_happens_without_kueue(terminal: Terminal) -> None:
     with pytest.raises(Different, match="kueue"):

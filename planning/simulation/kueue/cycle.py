@@ -178,19 +178,19 @@ class Scheduler:
             )
         )
 
-    def _best(self, work: Work) -> tuple[Assignment, list[Target]]:
+    def _best(self, work: Work, only: Sequence[dict[str, str]] = ()) -> tuple[Assignment, list[Target]]:
         """For all pods, or for as many as start at once where the work may start with fewer."""
         counts = [pods.count for pods in work.pod_sets]
-        assignment, targets = self._try(work, counts)
-        if assignment.mode is Mode.FIT or targets or all(pods.least is None for pods in work.pod_sets):
-            return assignment, targets
+        assignment, targets = self._try(work, counts, only)
         spare = [pods.count - (pods.count if pods.least is None else pods.least) for pods in work.pod_sets]
         whole = sum(spare)
+        if assignment.mode is Mode.FIT or targets or not whole:
+            return assignment, targets
         low, high, last = 0, whole + 1, None
         while low < high:
             middle = (low + high) // 2
             fewer = [count - part * middle // whole for count, part in zip(counts, spare, strict=True)]
-            attempt = self._try(work, fewer)
+            attempt = self._try(work, fewer, only)
             if attempt[0].mode is Mode.FIT or attempt[1]:
                 high, last = middle, (middle, attempt)
             else:
@@ -298,7 +298,7 @@ class Scheduler:
         """Decide about an entry, with what was decided before it in this cycle."""
         work, assignment = entry.work, entry.assignment
         queue = self.policy.queues[work.queue]
-        if assignment.mode is Mode.FIT and not self._fits(entry, taken) and self._moved(entry, taken):
+        if assignment.mode is not Mode.NO_FIT and not self._fits(entry, taken) and self._moved(entry, taken):
             assignment = entry.assignment
             if assignment.mode is Mode.NO_FIT:
                 entry.status = Status.NO_FIT
@@ -329,9 +329,9 @@ class Scheduler:
         """Whether quota fits and only the nodes do not: then other nodes of the same flavors are tried."""
         if not self._parts(entry.work, entry.assignment) or not self._fits(entry, taken, quota_alone=True):
             return False
-        entry.assignment, entry.targets = self._try(
-            entry.work, entry.assignment.counts, [dict(each) for each in entry.assignment.flavors]
-        )
+        # All flavors that were chosen are to be reached.
+        entry.work.tried = ()
+        entry.assignment, entry.targets = self._best(entry.work, [dict(each) for each in entry.assignment.flavors])
         return True
 
     def _fits(self, entry: Entry, taken: dict[str, Target], *, quota_alone: bool = False) -> bool:
@@ -342,18 +342,10 @@ class Scheduler:
         queue = self.policy.queues[entry.work.queue]
         fits = all(value <= max(0, queue.available(fr)) for fr, value in entry.usage.items())
         if fits and not quota_alone:
-            fits = self._still_placed(entry)
+            fits = self.policy.domains.holds(entry.assignment.placements)
         for target in removed.values():
             self.policy.hold(target.work)
         return fits
-
-    def _still_placed(self, entry: Entry) -> bool:
-        parts = self._parts(entry.work, entry.assignment)
-        if not parts:
-            return True
-        if entry.assignment.mode is Mode.FIT:
-            return self.policy.domains.holds(entry.assignment.placements)
-        return self._places(parts)
 
     def _assume(
         self,

@@ -76,7 +76,13 @@ class History:
     end: float
 
 
-def simulate(policy: Policy, jobs: Sequence[Job], assumptions: Assumptions, running: Iterable[Job] = ()) -> History:
+def simulate(
+    policy: Policy,
+    jobs: Sequence[Job],
+    assumptions: Assumptions,
+    running: Iterable[Job] = (),
+    requested: Job | None = None,
+) -> History:
     """What happens, until everything has ended or nothing can happen any more.
 
     Args:
@@ -84,6 +90,7 @@ def simulate(policy: Policy, jobs: Sequence[Job], assumptions: Assumptions, runn
         jobs: All jobs that come, by the time of their creation.
         assumptions: What no policy says.
         running: Jobs whose work already holds quota, since its time of reservation.
+        requested: Only what becomes of this job is asked: nothing happens after its end.
 
     Raises:
         InvalidValue: under these assumptions nothing would ever run.
@@ -98,12 +105,12 @@ def simulate(policy: Policy, jobs: Sequence[Job], assumptions: Assumptions, runn
         run.resume(job)
     for job in jobs:
         run.submit(job)
-    end = run.advance(math.inf)
+    end = run.advance(math.inf, requested)
     return History(list(run.jobs.values()), run.preemptions, end)
 
 
 class Run:
-    """A policy at work. Time goes on as far as it is told to, and more can happen then."""
+    """A policy at work. Time passes as far as it is told to, and more can happen then."""
 
     def __init__(self, policy: Policy, assumptions: Assumptions) -> None:
         """Nothing has happened."""
@@ -138,14 +145,20 @@ class Run:
         """A job ends at a time, whatever it was taken to run."""
         self._at(time, "finish", (job, job.turns[-1]))
 
-    def release(self, job: Job, time: float) -> None:
-        """The pods of a preempted job have ended, whatever grace they were taken to have."""
-        self._at(time, "gone", job)
+    def release(self, job: Job, time: float, later: float = 0.0) -> None:
+        """The pods of a preempted job have ended, whatever grace they were taken to have.
 
-    def advance(self, time: float) -> float:
-        """Everything that happens until then. Returns when the last of it happened."""
+        Args:
+            job: The job.
+            time: When they have.
+            later: Seconds until it waits again. Kueue may just be looking at others, who then come before it.
+        """
+        self._at(time, "gone", (job, later))
+
+    def advance(self, time: float, requested: Job | None = None) -> float:
+        """Everything that happens until then, or until the end of a job. Returns when the last of it happened."""
         now = 0.0
-        while self.events and self.events[0][0] <= time:
+        while self.events and self.events[0][0] <= time and (requested is None or requested.finished is None):
             now = self.events[0][0]
             while self.events and self.events[0][0] == now:
                 _, _, kind, subject = heapq.heappop(self.events)
@@ -186,13 +199,17 @@ class Run:
         turn.end, turn.ended, job.finished, job.left = now, FINISHED, now, 0.0
         self._free(now, job.work)
 
-    def _gone(self, now: float, job: Job) -> None:
+    def _gone(self, now: float, subject: tuple[Job, float]) -> None:
         """The pods of a victim have ended: it waits again, at its old place."""
+        job, later = subject
         work, turn = job.work, job.turns[-1]
         turn.end = now
         self._free(now, work)
         work.evicted, work.reserved, work.usage, work.flavors, work.placements = False, None, {}, (), ()
         work.tried = ()
+        self._at(now + later, "return", work)
+
+    def _return(self, now: float, work: Work) -> None:
         self.waiting[work.queue].push(work)
 
     def _ready(self, now: float, job: Job) -> None:
@@ -219,7 +236,7 @@ class Run:
 
     def _decide(self, now: float) -> None:
         """Cycles, until one repeats another since when nothing has changed: a strict queue tries flavors for ever."""
-        seen: set[str] = set()
+        standings: set[str] = set()
         while not (self.policy.one_at_a_time and self.unready):
             heads = [work for queue in self.waiting.values() if (work := queue.pop()) is not None]
             if not heads:
@@ -227,7 +244,7 @@ class Run:
             self.cycles += 1
             for work in heads:
                 self._forget(work)
-            seen.add(_standing(heads))
+            standings.add(_standing(heads))
             changes = False
             for entry in self.scheduler.cycle(heads, now):
                 self.jobs[id(entry.work)].waits_for = entry.reason
@@ -237,8 +254,8 @@ class Run:
                 else:
                     changes |= self._put_back(now, entry)
             if changes:
-                seen.clear()
-            elif _standing(heads) in seen:
+                standings.clear()
+            elif _standing(heads) in standings:
                 return
 
     def _forget(self, work: Work) -> None:
@@ -269,7 +286,7 @@ class Run:
             worked = max(0.0, now - turn.start - self.assumptions.startup_seconds) * victim.pace
             victim.left -= worked - min(worked, self.assumptions.repeated_seconds)
             self.preemptions.append(Preemption(now, victim, self.jobs[id(entry.work)], target.reason))
-            self._at(now + self.assumptions.grace_seconds, "gone", victim)
+            self._at(now + self.assumptions.grace_seconds, "gone", (victim, 0.0))
         return bool(notified)
 
     def _admit(self, now: float, entry: Entry) -> None:

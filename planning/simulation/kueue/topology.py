@@ -119,14 +119,10 @@ class Domains:
                 leaf.free[name] = leaf.free.get(name, 0) - value * pods
             leaf.free[PODS] = leaf.free.get(PODS, 0) - pods
 
-    def holds(self, placements: Sequence[Placement]) -> bool:
-        """Whether placements that were chosen before are still free."""
-        leaves = [self._leaf(placement.flavor, placement.domain) for placement in placements]
-        self.hold(placements)
-        pairs = zip(leaves, placements, strict=True)
-        fits = all(leaf is not None and _is_enough(leaf, placement) for leaf, placement in pairs)
-        self.hold(placements, -1)
-        return fits
+    def holds(self, placements: Iterable[Placement]) -> bool:
+        """Whether placements that were chosen before are still free, each for itself, as Kueue looks at them."""
+        pairs = ((self._leaf(placement.flavor, placement.domain), placement) for placement in placements)
+        return all(leaf is not None and _is_enough(leaf, placement) for leaf, placement in pairs)
 
     def place_empty(self, parts: Sequence[Part]) -> tuple[Placement, ...]:
         """Places for pods if nodes were empty but for what no topology-aware work owns, which never changes.
@@ -199,8 +195,8 @@ class Domains:
 
 
 def _is_enough(leaf: Domain, placement: Placement) -> bool:
-    """Whether no more is in use than a domain has of what pods request."""
-    return all(leaf.free.get(name, 0) >= 0 for name in (PODS, *dict(placement.requests)))
+    """Whether a domain has what pods request left."""
+    return all(leaf.free.get(name, 0) >= value * placement.pods for name, value in placement.requests)
 
 
 def _groups(parts: Sequence[Part]) -> list[list[Part]]:
@@ -228,9 +224,10 @@ def _request(group: Sequence[Part], levels: Sequence[str]) -> _Request:
     level = levels.index(named) if named else unnamed
     slice_level = levels.index(asked.slice_level) if asked.slice_level else len(levels) - 1
     size = asked.slice_size if sliced else 1
-    # Pods that do not fill a slice, which partial admission leaves over, are nowhere: Kueue places whole slices.
-    if size <= 0 or level > slice_level:
-        raise NoPlacement("slices have no pods, or are of a level above that of the pods")
+    # Pods that do not fill a slice, which partial admission leaves over, are nowhere: Kueue places whole slices. Where
+    # there is none, the API server refuses what it writes, and it tries for ever.
+    if size <= 0 or level > slice_level or workers.count < size:
+        raise NoPlacement("slices are of no pods, of more than there are, or of a level above that of the pods")
     return _Request(
         workers, leader, level, bool(asked.required), not named, bool(asked.preferred) or (sliced and not named),
         slice_level, size,

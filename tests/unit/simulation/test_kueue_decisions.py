@@ -131,6 +131,7 @@ def test_work_starts_with_as_many_pods_as_fit() -> None:
     entry = cluster.submit("elastic", "a", 1, count=12, minCount=4)
     assert (entry.status, entry.assignment.counts) == (Status.ADMITTED, (8,))
     assert cluster.submit("rigid", "a", 1, count=1).status is Status.NO_CANDIDATES
+    assert cluster.submit("all or none", "a", 1, count=2, minCount=2).status is Status.NO_CANDIDATES
 
 
 def test_who_does_not_borrow_comes_first_and_then_priority_and_time() -> None:
@@ -212,6 +213,18 @@ def test_a_domain_that_holds_no_gang_keeps_it_waiting_though_quota_is_free() -> 
     assert cluster.submit("spread", "a", 8, count=3, topologyRequest={"preferred": "rack"}).status is Status.ADMITTED
 
 
+def test_pod_sets_are_looked_at_one_by_one_where_others_of_the_cycle_came_first() -> None:
+    """Kueue admits both, whose pods do not fit on the node together."""
+    queues = [cluster_queue(name, "all", {"default": 16}) for name in ("a", "b")]
+    cluster = Cluster(*topologies(), *queues, node("n0"))
+    first = cluster.work("first", "a", 4, priority=1, topologyRequest={"unconstrained": True})
+    both = workload("both", "b", 4, topologyRequest={"unconstrained": True})["spec"]["podSets"][0]
+    pairs = cluster.work("pairs", "b", 4, podSets=[both, both | {"name": "more"}])
+    assert [entry.status for entry in cluster.cycle(first, pairs)] == [Status.ADMITTED, Status.ADMITTED]
+    full = cluster.work("full", "a", 8, priority=1, topologyRequest={"unconstrained": True})
+    assert cluster.cycle(full)[0].status is not Status.ADMITTED
+
+
 def test_pods_that_fill_no_slice_have_quota_and_no_place() -> None:
     nodes = [node(f"n{number}", rack="r") for number in range(8)]
     cluster = Cluster(*topologies("rack"), cluster_queue("a", quotas={"default": 40}), *nodes)
@@ -220,6 +233,7 @@ def test_pods_that_fill_no_slice_have_quota_and_no_place() -> None:
     assert entry.status is Status.ADMITTED
     assert entry.work.counts == (5,)
     assert sum(each.pods for each in entry.work.placements) == 4, "two slices of the five pods, as Kueue has it"
+    assert cluster.submit("less", "a", 8, count=8, minCount=1, topologyRequest=request).status is Status.NO_FIT
 
 
 def test_two_gangs_of_a_cycle_do_not_get_the_same_nodes() -> None:

@@ -124,6 +124,15 @@ def test_failures_of_nodes_make_jobs_longer() -> None:
     assert times(result) == {"one": [(0, 1000)]}
 
 
+def test_nothing_happens_after_the_end_of_the_only_job_that_is_asked_for() -> None:
+    decides = policy([cluster_queue("a"), flavor("default"), local_queue("a")])
+    items = [workload(name, "a", 8, created) for created, name in enumerate(("first", "wanted", "last"))]
+    jobs = [Job(work_in(decides, item), 60) for item in items]
+    result = simulate(decides, jobs, AT_ONCE, requested=jobs[1])
+    assert [job.finished is not None for job in jobs] == [True, True, False]
+    assert result.end == jobs[1].finished
+
+
 def test_a_strict_queue_that_tries_its_flavors_for_ever_lets_time_go_on() -> None:
     """Quota of the first flavor is free, its nodes are too small, and the second one does not go by topology."""
     topology = {"kind": "Topology", "metadata": {"name": "net"}, "spec": {"levels": [{"nodeLabel": HOST}]}}
