@@ -66,7 +66,7 @@ def test_what_is_remembered_of_a_refusal_changes_nothing(seed: int, monkeypatch:
 def test_refused_work_is_seldom_decided_about_again(monkeypatch: pytest.MonkeyPatch) -> None:
     decided = []
     original = cycle.Scheduler._best
-    monkeypatch.setattr(cycle.Scheduler, "_best", lambda *of: decided.append(1) or original(*of))
+    monkeypatch.setattr(cycle.Scheduler, "_best", lambda *arguments: decided.append(1) or original(*arguments))
     turns(1)
     remembering = len(decided)
     monkeypatch.setattr(cycle.Scheduler, "_refusal", lambda *_: None)
