@@ -1,4 +1,7 @@
-"""What stories share. The module of one has SCENARIO, TIME_SCALE, ENGINE (a process of the control plane) and STEPS."""
+"""What stories share. The module of one has SCENARIO, TIME_SCALE, ENGINE and STEPS.
+
+ENGINE is a process of the control plane. CHANGES, where the module has it, are those of the scenario's file.
+"""
 
 from collections.abc import Iterator
 
@@ -12,8 +15,8 @@ from story import INSTALLED, Terminal, deployed, standing_still
 def terminal(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
     """A folder with the scenario's file, and a sandbox of its own in which it is deployed."""
     require(INSTALLED, "the control plane: `podwright sandbox kubernetes install`")
-    name = request.module.SCENARIO
-    with deployed(name, tmp_path_factory.mktemp(name), request.module.TIME_SCALE) as user:
+    name, changes = request.module.SCENARIO, getattr(request.module, "CHANGES", None)
+    with deployed(name, tmp_path_factory.mktemp(name), request.module.TIME_SCALE, changes) as user:
         yield user
 
 

@@ -93,11 +93,22 @@ def _rows(table: str) -> list[Row]:
 
 
 @contextmanager
-def deployed(scenario: str, folder: Path, time_scale: float) -> Iterator["Terminal"]:
-    """A terminal in a folder with the scenario's files, and with a sandbox of its own in which it is deployed."""
+def deployed(
+    scenario: str, folder: Path, time_scale: float, changes: Mapping[str, str] | None = None
+) -> Iterator["Terminal"]:
+    """A terminal in a folder with the scenario's files, and with a sandbox of its own in which it is deployed.
+
+    Args:
+        scenario: The name of its page.
+        folder: An empty one.
+        time_scale: How fast the sandbox's clock goes.
+        changes: Texts of the scenario's file, each there once, and what stands in their place.
+    """
     shutil.copytree(ROOT / "environments/shared", folder / "environments/shared")
     for name in set(_FILE.findall(page(scenario))):
         shutil.copy(ROOT / "environments" / name, folder / "environments")
+    for old, new in (changes or {}).items():
+        _replace(folder / f"environments/{scenario}.yaml", old, new)
     server.start(folder, port=0, time_scale=time_scale, kubernetes="real")
     try:
         user = Terminal(folder)
@@ -105,6 +116,12 @@ def deployed(scenario: str, folder: Path, time_scale: float) -> Iterator["Termin
         yield user
     finally:
         server.stop(folder)
+
+
+def _replace(file: Path, old: str, new: str) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert text.count(old) == 1, f"{old!r} in {file.name}"
+    file.write_text(text.replace(old, new), encoding="utf-8")
 
 
 @contextmanager
@@ -190,10 +207,7 @@ class Terminal:
 
     def deploy_changed(self, scenario: str, old: str, new: str) -> None:
         """Change a text of the scenario's file, where it is there once, and deploy that."""
-        file = self.folder / f"environments/{scenario}.yaml"
-        text = file.read_text(encoding="utf-8")
-        assert text.count(old) == 1
-        file.write_text(text.replace(old, new), encoding="utf-8")
+        _replace(self.folder / f"environments/{scenario}.yaml", old, new)
         self.type(f"podwright deploy {scenario} --sandbox")
 
     def _wait(self, command: str, expected: list[Row], seconds: float) -> None:
