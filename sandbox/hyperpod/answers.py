@@ -6,8 +6,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from ...config.catalog.instance_types import catalog
+from ...planning.node.allocatable import kubelet_allocatable
+from ...planning.quota.amounts import EFA, GPU, NEURON
 from ..protocol.json_objects import JsonObject, merged
 from .cluster import HEALTHY, Cluster, Group, Node
+
+_HUGE_PAGES: Final = "5128Mi"
+"""Of 2 MiB, on nodes with EFA: what the EFA software of AWS's images reserves."""
 
 
 def group_answer(cluster: Cluster, group: Group, timestamp: datetime, plan_status: str | None) -> JsonObject:
@@ -99,7 +104,7 @@ def _network_labels(node: Node) -> dict[str, str]:
 
 
 def kubernetes_node(cluster: Cluster, node: Node, timestamp: datetime) -> JsonObject:
-    """The Node object that a node registers once it runs. Capacity is left out: the double runs no device plugins."""
+    """The Node object that a node registers once it runs."""
     group = cluster.groups[node.group].specification if node.group in cluster.groups else {}
     config = group.get("KubernetesConfig", {})
     status = node.status(timestamp)
@@ -112,6 +117,7 @@ def kubernetes_node(cluster: Cluster, node: Node, timestamp: datetime) -> JsonOb
     health = "Unschedulable" if status == "DeepHealthCheckInProgress" else node.health
     row = catalog().find(node.instance_type)
     architecture = row.kubernetes_architecture if row else "amd64"
+    resources = _resources(node.instance_type)
     taints = [{"key": f"{_LABEL}node-health-status", "effect": "NoSchedule", "value": "Unschedulable"}]
     results = {
         "apiVersion": "v1",
@@ -152,11 +158,39 @@ def kubernetes_node(cluster: Cluster, node: Node, timestamp: datetime) -> JsonOb
                 {"type": "InternalIP", "address": node.address},
                 {"type": "Hostname", "address": f"hyperpod-{node.instance_id}"},
             ],
+            "capacity": resources,
+            "allocatable": resources,
+            # Clients that are generated from Kubernetes' API refuse a node without each of these.
             "nodeInfo": {
                 "bootID": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{node.instance_id}/{node.boots}/{node.updating_until}")),
                 "architecture": architecture,
                 "kubeletVersion": f"v{node.kubelet}.0-sandbox",
+                "kubeProxyVersion": f"v{node.kubelet}.0-sandbox",
+                "machineID": uuid.uuid5(uuid.NAMESPACE_OID, node.instance_id).hex,
+                "systemUUID": str(uuid.uuid5(uuid.NAMESPACE_OID, node.instance_id)),
+                "operatingSystem": "linux",
+                **dict.fromkeys(("osImage", "kernelVersion", "containerRuntimeVersion"), "sandbox"),
             },
         },
     }
     return merged(results, node.patch)
+
+
+def _resources(instance_type: str) -> dict[str, str]:
+    """What a node has for pods, of what its image, device plugins and the EFA software show."""
+    row = catalog().find(instance_type)
+    if row is None:
+        return {"cpu": "1", "memory": "1Gi", "pods": "10"}
+    allocatable = kubelet_allocatable(row)
+    resources = {
+        "cpu": f"{allocatable.cpu_millis}m",
+        "memory": f"{allocatable.memory_mib}Mi",
+        "pods": str(allocatable.pods),
+        "ephemeral-storage": "100Gi",
+    }
+    devices = {"nvidia": GPU, "neuron": NEURON}
+    if row.accelerator_vendor in devices:
+        resources[devices[row.accelerator_vendor]] = str(row.accelerator_count)
+    if row.efa_interfaces:
+        resources |= {EFA: str(row.efa_interfaces), "hugepages-2Mi": _HUGE_PAGES}
+    return resources

@@ -8,9 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from ...config.catalog.instance_types import catalog
-from ...planning.node.allocatable import kubelet_allocatable
-from ...planning.quota.amounts import EFA, GPU, NEURON
 from ..kubernetes.api_objects import Connection, connection
 from ..kubernetes.cluster_objects import ApiError
 from ..protocol.json_objects import JsonObject
@@ -20,8 +17,6 @@ _PODS: Final = "/api/v1/pods"
 _NOT_ENDED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 _TYPE: Final = "node.kubernetes.io/instance-type"
 _KWOK: Final = {"kwok.x-k8s.io/node": "fake"}
-_HUGE_PAGES: Final = "5128Mi"
-"""Of 2 MiB, on nodes with EFA: what the EFA software of AWS's images reserves."""
 _GONE: Final = 404
 _PATCH: Final = "strategic-merge-patch+json"
 
@@ -100,13 +95,12 @@ class Kubelets:
         self._written[name] = mine
 
     def _create(self, name: str, node: JsonObject, mine: JsonObject) -> None:
-        resources = _resources(node["metadata"]["labels"].get(_TYPE, ""))
         annotations = {key: value for key, value in mine["annotations"].items() if value is not None}
         status = {key: value for key, value in node["status"].items() if key != "conditions"}
         body = {
             "metadata": {"name": name, "labels": mine["labels"], "annotations": annotations},
             "spec": {"taints": mine["taints"]},
-            "status": status | self._addresses(node) | {"capacity": resources, "allocatable": resources},
+            "status": status | self._addresses(node),
         }
         self._api.request("POST", _NODES, body)
 
@@ -167,23 +161,3 @@ def _status(node: JsonObject, ready: JsonObject, actual: JsonObject, addresses: 
         changed["nodeInfo"] = before.get("nodeInfo", {}) | software
     # They listen on another port when the sandbox is started again.
     return changed | {key: value for key, value in addresses.items() if before.get(key) != value}
-
-
-def _resources(instance_type: str) -> dict[str, str]:
-    """What a node has for pods, of what its image, device plugins and the EFA software show."""
-    row = catalog().find(instance_type)
-    if row is None:
-        return {"cpu": "1", "memory": "1Gi", "pods": "10"}
-    allocatable = kubelet_allocatable(row)
-    resources = {
-        "cpu": f"{allocatable.cpu_millis}m",
-        "memory": f"{allocatable.memory_mib}Mi",
-        "pods": str(allocatable.pods),
-        "ephemeral-storage": "100Gi",
-    }
-    devices = {"nvidia": GPU, "neuron": NEURON}
-    if row.accelerator_vendor in devices:
-        resources[devices[row.accelerator_vendor]] = str(row.accelerator_count)
-    if row.efa_interfaces:
-        resources |= {EFA: str(row.efa_interfaces), "hugepages-2Mi": _HUGE_PAGES}
-    return resources

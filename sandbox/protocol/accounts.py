@@ -134,6 +134,11 @@ class TrustingSts(TokenResponse):
             raise refuse("AccessDenied", message)
         return super().assume_role()
 
+    def get_caller_identity(self) -> ActionResult:
+        """As CloudFormation, EKS and IAM of the sandbox know the caller: an account's own key is its root's."""
+        caller = identity_of_key(self.get_access_key())
+        return ActionResult({"UserId": caller.user_id, "Account": account_of(caller.arn), "Arn": caller.arn})
+
     def _trusted(self, arn: str) -> bool:
         try:
             role = iam_backends[account_of(arn)][PARTITION].get_role_by_arn(arn)

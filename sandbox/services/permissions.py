@@ -1,8 +1,8 @@
 # ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
 """IAM's policy simulation over moto's roles and users: what their policies and boundary say, without resource policies.
 
-The sandbox's own credentials belong to no user and may do everything. Conditions are judged by what the caller gives as
-context, and on resources `*` stands for any, as in IAM's own simulation.
+An account's own credentials are its root's, which may do everything (AWS refuses to simulate them). Conditions are
+judged by what the caller gives as context, and on resources `*` stands for any, as in IAM's own simulation.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from ..authorization.evaluation import Call, verdict
 from ..authorization.principals import Policies, policies_of
 from ..protocol.service import refuse
 
-_OURS = "user/moto"
+_OURS = "root"
 
 
 class SimulatingIam(IamResponse):
@@ -37,7 +37,7 @@ class SimulatingIam(IamResponse):
     def _policies(self, arn: str) -> Policies | None:
         """The policies of a role or user and its boundary; None stands for "everything is allowed"."""
         kind, _, name = arn.rpartition(":")[2].partition("/")
-        if f"{kind}/{name}" == _OURS:
+        if kind == _OURS:
             return None
         name, backend = name.rpartition("/")[2], self.backend
         if kind not in ("role", "user"):

@@ -65,3 +65,9 @@ def test_the_encryption_of_a_bucket(aws: Aws, command: Callable[..., Any]) -> No
     s3.delete_bucket_encryption(Bucket="encrypted-bucket")
     assert algorithm() == "AES256"
     assert "(NoSuchBucket)" in command("s3api", "get-bucket-encryption", "--bucket", "no-such-bucket-here")
+
+
+def test_the_identity_of_a_key(command: Callable[..., Any]) -> None:
+    """As EKS of the sandbox knows it: an account's own key is its root's, which has no access entry of its own."""
+    identity = command("sts", "get-caller-identity")
+    assert identity["Arn"] == f"arn:aws:iam::{identity['Account']}:root"

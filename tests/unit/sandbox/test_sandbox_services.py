@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 from botocore.session import Session
 from moto.core.exceptions import ServiceException
@@ -191,6 +192,15 @@ def test_nodes_have_the_labels_of_a_kubelet(instance_type: str, architecture: st
     labels = actual["metadata"]["labels"]
     assert (labels["kubernetes.io/os"], labels["kubernetes.io/arch"]) == ("linux", architecture)
     assert actual["status"]["nodeInfo"]["architecture"] == architecture
+
+
+def test_nodes_are_ones_that_generated_clients_read() -> None:
+    """`hyp list-cluster` refuses a node without what Kubernetes' API demands, and counts what it has for pods."""
+    actual = kubernetes_node(
+        cluster(1), Node("g", "ml.g5.8xlarge", "s", "us-west-2a", "usw2-az1", "10.0.0.9", 0, 0, 0), now()
+    )
+    kubernetes_validate.validate(actual, "1.34", strict=True)
+    assert actual["status"]["allocatable"]["nvidia.com/gpu"] == "1"
 
 
 def test_nodes_have_the_labels_of_the_network_and_a_replacement_takes_its_nodes_place() -> None:
