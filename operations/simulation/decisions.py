@@ -93,10 +93,10 @@ def _simulated(
     jobs: Sequence[Job],
     assumptions: Assumptions,
     running: Sequence[Job] = (),
-    wanted: Job | None = None,
+    requested: Job | None = None,
 ) -> History:
     try:
-        return simulate(decides, jobs, assumptions, running, wanted)
+        return simulate(decides, jobs, assumptions, running, requested)
     except InvalidValue as error:
         raise CommandError(str(error), "assume something else: `--startup`, `--lost`, `--failures`", 2) from None
 

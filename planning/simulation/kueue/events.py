@@ -82,7 +82,7 @@ def simulate(
     jobs: Sequence[Job],
     assumptions: Assumptions,
     running: Iterable[Job] = (),
-    wanted: Job | None = None,
+    requested: Job | None = None,
 ) -> History:
     """What happens, until everything has ended or nothing can happen any more.
 
@@ -91,7 +91,7 @@ def simulate(
         jobs: All jobs that come, by the time of their creation.
         assumptions: What no policy says.
         running: Jobs whose work already holds quota, since its time of reservation.
-        wanted: Only what becomes of this job is asked: nothing happens after its end.
+        requested: Only what becomes of this job is asked: nothing happens after its end.
 
     Raises:
         InvalidValue: under these assumptions nothing would ever run.
@@ -106,7 +106,7 @@ def simulate(
         run.resume(job)
     for job in jobs:
         run.submit(job)
-    end = run.advance(math.inf, wanted)
+    end = run.advance(math.inf, requested)
     return History(list(run.jobs.values()), run.preemptions, end, run.cycles)
 
 
@@ -152,10 +152,10 @@ class Run:
         """
         self._at(time, "gone", (job, later))
 
-    def advance(self, time: float, wanted: Job | None = None) -> float:
+    def advance(self, time: float, requested: Job | None = None) -> float:
         """Everything that happens until then, or until the end of a job. Returns when the last of it happened."""
         now = 0.0
-        while self.events and self.events[0][0] <= time and (wanted is None or wanted.finished is None):
+        while self.events and self.events[0][0] <= time and (requested is None or requested.finished is None):
             now = self.events[0][0]
             while self.events and self.events[0][0] == now:
                 _, _, kind, subject = heapq.heappop(self.events)

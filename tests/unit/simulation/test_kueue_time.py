@@ -128,7 +128,7 @@ def test_nothing_happens_after_the_end_of_the_only_job_that_is_asked_for() -> No
     decides = policy([cluster_queue("a"), flavor("default"), local_queue("a")])
     items = [workload(name, "a", 8, created) for created, name in enumerate(("first", "wanted", "last"))]
     jobs = [Job(work_in(decides, item), 60) for item in items]
-    result = simulate(decides, jobs, AT_ONCE, wanted=jobs[1])
+    result = simulate(decides, jobs, AT_ONCE, requested=jobs[1])
     assert [job.finished is not None for job in jobs] == [True, True, False]
     assert result.end == jobs[1].finished
 
