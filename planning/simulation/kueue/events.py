@@ -235,28 +235,41 @@ class Run:
             self._at(now + UNPARK_SECONDS, "unpark", root)
 
     def _decide(self, now: float) -> None:
-        """Cycles, until one repeats another since when nothing has changed: a strict queue tries flavors for ever."""
+        """Cycles, until one repeats another since when nothing has changed: some heads try their flavors for ever."""
         standings: set[str] = set()
         while not (self.policy.one_at_a_time and self.unready):
-            heads = [work for queue in self.waiting.values() if (work := queue.pop()) is not None]
+            heads = self._heads()
             if not heads:
                 return
-            self.cycles += 1
-            for work in heads:
-                self._forget(work)
             standings.add(_standing(heads))
-            changes = False
-            for entry in self.scheduler.cycle(heads, now):
-                self.jobs[id(entry.work)].waits_for = entry.reason
-                if entry.status is Status.ADMITTED:
-                    self._admit(now, entry)
-                    changes = True
-                else:
-                    changes |= self._put_back(now, entry)
-            if changes:
+            if self._cycle(now, heads):
                 standings.clear()
             elif _standing(heads) in standings:
                 return
+
+    def repeat(self, now: float, cycles: int) -> None:
+        """So many cycles more, in which nothing happens but that heads try their next flavors."""
+        for _ in range(cycles):
+            self._cycle(now, self._heads())
+
+    def _heads(self) -> list[Work]:
+        heads = [work for queue in self.waiting.values() if (work := queue.pop()) is not None]
+        self.cycles += bool(heads)
+        for work in heads:
+            self._forget(work)
+        return heads
+
+    def _cycle(self, now: float, heads: list[Work]) -> bool:
+        """Returns whether anything changed but which flavors were tried."""
+        changes = False
+        for entry in self.scheduler.cycle(heads, now):
+            self.jobs[id(entry.work)].waits_for = entry.reason
+            if entry.status is Status.ADMITTED:
+                self._admit(now, entry)
+                changes = True
+            else:
+                changes |= self._put_back(now, entry)
+        return changes
 
     def _forget(self, work: Work) -> None:
         """Where a search stopped counts in the next cycle, or while nothing has become free."""

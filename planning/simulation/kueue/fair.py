@@ -89,9 +89,10 @@ class _FairPreemption:
 
     def _first(self, retry: dict[str, list[Work]]) -> bool:
         """By the first strategy. Candidates that it refuses come into `retry`."""
+        within = self.queue.is_within(self.needed)
         for queue in self._ordered(self.candidates, set()):
             listed = self.candidates[queue.name]
-            if queue is self.queue or self.queue.is_within(self.needed):
+            if queue is self.queue or within:
                 if self._take(listed.pop(0), IN_QUEUE if queue is self.queue else RECLAMATION):
                     return True
                 continue

@@ -120,6 +120,9 @@ class Assigner:
             search = _Search(self._policy, self._oracle, queue, work, pods, self._mismatches, self.weighed)
             before = work.tried[members[0]] if work.tried else {}
             choice, tried, reason = search.groups(total, result.usage, before, only[members[0]] if only else {})
+            # Kueue asks no more where the worst resource of each flavor fits, by the order in which it compares them:
+            # where not to borrow comes first, that is one that borrows, and another may take preemption.
+            fits = all(rank.mode is Mode.FIT for rank in search.worst)
             for number in members:
                 own = self._total(queue, [(work.pod_sets[number], counts[number])])
                 result.flavors.append({name: choice[name][0] for name in own if name in choice})
@@ -132,7 +135,7 @@ class Assigner:
             for name, (flavor, rank) in choice.items():
                 fr = self._policy.index[flavor, name]
                 result.usage[fr] = result.usage.get(fr, 0) + total[name]
-                result.mode = min(result.mode, rank.mode)
+                result.mode = result.mode if fits else min(result.mode, rank.mode)
                 result.borrowing = max(result.borrowing, rank.borrowing)
         return result
 
@@ -168,6 +171,8 @@ class _Search:
     pods: Sequence[PodSet]
     mismatches: dict[tuple[object, ...], dict[str, str]]
     weighed: set[str]
+    worst: list[Rank] = field(default_factory=list)
+    """By which each of the flavors was chosen."""
 
     def groups(
         self, total: Mapping[str, int], assumed: Mapping[int, int], before: Mapping[str, int], only: Mapping[str, str]
@@ -234,12 +239,13 @@ class _Search:
             if not worst.mode:
                 continue
             if not self._goes_on(worst):
-                best, ranks = name, current
+                best, ranks, worst_of_best = name, current, worst
                 break
             if is_preferred(worst, worst_of_best, not_to_borrow=self.queue.prefers_not_to_borrow):
                 best, ranks, worst_of_best = name, current, worst
         if stopped == len(group.flavors) - 1:
             stopped = -1
+        self.worst.append(worst_of_best)
         return best, ranks, stopped, "; ".join(dict.fromkeys(reasons))
 
     def _goes_on(self, rank: Rank) -> bool:

@@ -178,6 +178,41 @@ def test_a_weight_of_zero_is_preempted_before_all_others() -> None:
     assert next(name for name, _ in victims(cluster.submit("c0", "c", 1))).startswith("b")
 
 
+def test_whether_work_stays_within_its_quota_is_asked_before_anybody_is_preempted() -> None:
+    cluster = Cluster(
+        cluster_queue("a", "all", {"default": 4}, preemption=RECLAIMS),
+        cluster_queue("b", "all", {"default": 4}, preemption=RECLAIMS),
+        configuration=FAIR,
+    )
+    cluster.submit("own", "a", 3)
+    for number in range(5):
+        cluster.submit(f"b{number}", "b", 1, number)
+    entry = cluster.submit("high", "a", 4, priority=1)
+    assert [reason for _, reason in victims(entry)] == ["InClusterQueue", "InCohortFairSharing"]
+
+
+def test_what_borrows_hides_what_takes_preemption_where_not_to_borrow_is_preferred() -> None:
+    """Kueue takes the work for one that fits, finds that it does not, and tries it again for ever."""
+
+    def amounts(**nominal: int) -> list[Object]:
+        resources = [
+            {"name": name, "nominalQuota": str(value)} for name, value in {"cpu": 0, GPU: 0, **nominal}.items()
+        ]
+        return [{"coveredResources": ["cpu", GPU], "flavors": [{"name": "default", "resources": resources}]}]
+
+    fungibility = {"whenCanBorrow": "TryNextFlavor", "whenCanPreempt": "TryNextFlavor"}
+    lender = cluster_queue("b", "all", resourceGroups=amounts(cpu=10))
+    for preference, status in (("PreemptionOverBorrowing", Status.SKIPPED), (None, Status.PREEMPTING)):
+        own = fungibility | ({"preference": preference} if preference else {})
+        groups = amounts(**{GPU: 4})
+        queue = cluster_queue("a", "all", resourceGroups=groups, flavorFungibility=own, preemption=RECLAIMS)
+        cluster = Cluster(queue, lender, configuration=FAIR)
+        assert cluster.submit("borrower", "b", 2).status is Status.ADMITTED
+        work = workload("owner", "a", 4)
+        work["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2"
+        assert cluster.submit("owner", "a", 4, podSets=work["spec"]["podSets"]).status is status
+
+
 def topologies(*levels: str) -> tuple[Object, Object]:
     spec = {"levels": [{"nodeLabel": level} for level in (*levels, "kubernetes.io/hostname")]}
     return (
