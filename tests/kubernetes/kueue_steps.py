@@ -172,7 +172,8 @@ class Cluster:
 
     def _park_probe(self) -> None:
         name = f"{_PROBE}-{self._probes + 1}"
-        self.create(_probe(name, _PROBE))
+        # Kueue looks at each: what is like one that is parked would be parked as it comes.
+        self.create(_probe(name, _PROBE, priority=self._probes))
         self._await([name], "QuotaReserved", "False")
 
     def _conclude(self, name: str, *changes: tuple[str, str], **status: None) -> Object:
@@ -218,12 +219,11 @@ def _object(kind: str, name: str, spec: Object) -> Object:
     return {"apiVersion": API, "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
 
 
-def _probe(name: str, queue: str) -> Object:
+def _probe(name: str, queue: str, priority: int = 0) -> Object:
     container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    return _object(
-        "Workload", name, {"queueName": queue, "podSets": [{"name": "main", "count": 1, "template": template}]}
-    )
+    pod_sets = [{"name": "main", "count": 1, "template": template}]
+    return _object("Workload", name, {"queueName": queue, "priority": priority, "podSets": pod_sets})
 
 
 class Chance(NamedTuple):
