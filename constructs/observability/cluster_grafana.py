@@ -9,6 +9,7 @@ from ...config.settings.observability import Grafana
 from ...planning.monitoring.dashboards.panel import uid
 from ...planning.monitoring.grafana_json import data_source_uid, grafana_json, tag
 from ...planning.monitoring.resolve import ResolvedMonitoring
+from ..common.arguments import checked
 from ..common.protection import Protection
 from .grafana_content.construct import GrafanaContent
 from .grafana_workspace import GrafanaWorkspace
@@ -32,6 +33,7 @@ class ClusterGrafana(Construct):
                        workspace=metrics, key=key, protection="retain")
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,

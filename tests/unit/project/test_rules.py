@@ -69,7 +69,8 @@ def test_no_page_is_left_over() -> None:
 def test_every_id_in_the_code_has_a_page() -> None:
     folders = ("config", "planning", "operations", "sandbox", "stacks", "constructs", "cdk8s_charts", "bin")
     code = [file.read_text(encoding="utf-8") for folder in folders for file in (ROOT / folder).rglob("*.py")]
-    assert set(re.findall(r'"([A-Z]{3}[0-9]{3})"', "\n".join(code))) <= set(titles())
+    # S3's name of an algorithm looks like one.
+    assert set(re.findall(r'"([A-Z]{3}[0-9]{3})"', "\n".join(code))) - {"AES256"} <= set(titles())
 
 
 def test_explain_knows_close_ids_and_lower_case() -> None:
