@@ -3,7 +3,7 @@
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -17,18 +17,13 @@ from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.control_plane.operators import NAMES
 from podwright.sandbox.control_plane.pins import pins
 from podwright.sandbox.eks.task_governance import apply_quota, settings
-from podwright.sandbox.hyperpod.kubelets import Kubelets
 from podwright.sandbox.hyperpod.pod_ends import EXIT_CODE, RUNS_FOR
 from podwright.sandbox.kubernetes.api_objects import ApiObjects
+from real_cluster import add_nodes
 
 QUEUES = "kueue.x-k8s.io/v1beta2"
 TYPE = "ml.g5.12xlarge"
 TEAM = "hyperpod-ns-llm"
-LABELS = {
-    "sagemaker.amazonaws.com/instance-group-name": "g5",
-    "node.kubernetes.io/instance-type": TYPE,
-    "sagemaker.amazonaws.com/node-health-status": "Schedulable",
-}
 ENVIRONMENT: dict[str, Any] = {
     "groups": {"g5": {"instance_type": TYPE, "count": 4}},
     "teams": {"llm": {"quota": {"g5": 4}}},
@@ -64,28 +59,6 @@ KINDS = [
 ]
 
 
-@dataclass
-class Nodes:
-    """Four nodes of the group that the jobs are for, in place of HyperPod's."""
-
-    names: list[str] = field(default_factory=lambda: [f"hyperpod-i-{number}" for number in range(4)])
-
-    def kubernetes_nodes(self, region: str, eks_cluster: str) -> list[Object]:
-        """Those that are ready."""
-        status = {
-            "conditions": [{"type": "Ready", "status": "True"}],
-            "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
-        }
-        return [
-            # Kueue places by topology, whose lowest level is the host.
-            {"metadata": {"name": name, "labels": LABELS | {"kubernetes.io/hostname": name}}, "status": status}
-            for name in self.names
-        ]
-
-    def patch_node(self, region: str, eks_cluster: str, name: str, patch: Object) -> None:
-        """Nobody changes one."""
-
-
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane with all operators, nodes, and a team's quota as task governance makes it."""
@@ -98,7 +71,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         # Kueue last, as in a deployment.
         for name in sorted(NAMES, key="kueue".__eq__):
             control_plane.install(name, settings({}) if name == "kueue" else None)
-        Kubelets(control_plane.kubeconfig, "us-west-2", "one", port=1).follow(Nodes())
+        add_nodes(control_plane, {"g5": (TYPE, 4)})
         objects = ApiObjects(control_plane.kubeconfig)
         resources = [{"InstanceType": TYPE, "Count": 4}]
         target = {"TeamName": "llm", "FairShareWeight": 10}
