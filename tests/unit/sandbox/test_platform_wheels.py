@@ -48,7 +48,8 @@ case "$1 $2" in
 "version -m") cat "$DOCUMENTS/linked" ;;
 "version "*) echo go version go1.26.8 linux/amd64 ;;
 "env GOROOT") echo "$DOCUMENTS/goroot" ;;
-"mod download") cat "$DOCUMENTS/downloaded" ;;
+"env GOMODCACHE") echo "$DOCUMENTS/modules" ;;
+"mod download") shift 2 && cd "$DOCUMENTS/proxy" && cp --parents --recursive "$@" "$DOCUMENTS/modules" ;;
 esac
 """
 
@@ -70,14 +71,11 @@ def cache(tmp_path: Path) -> Cache:
 def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A Go that knows what the tool is made of; returns the folder of its answers."""
     documents, program = tmp_path / "documents", tmp_path / "bin/go"
-    downloaded = []
     for path, (version, text) in MODULES.items():
-        folder = documents / path
+        folder = documents / f"modules/{path}@{version}"
         folder.mkdir(parents=True)
         (folder / text).write_text(f"terms of {path}")
         (folder / "license.go").write_text("package license")
-        downloaded.append(json.dumps({"Path": path, "Version": version, "Dir": str(folder)}, indent=1))
-    (documents / "downloaded").write_text("\n".join(downloaded))
     (documents / "linked").write_text(json.dumps(LINKED))
     own = documents / "goroot/src/cmd/vendor/golang.org/x/sys"
     own.mkdir(parents=True)
@@ -137,9 +135,23 @@ def test_what_is_not_installed_is_not_packed(tmp_path: Path) -> None:
 
 
 def test_a_module_without_a_licence_is_not_packed(cache: Cache, go: Path, tmp_path: Path) -> None:
-    (go / "k8s.io/api/NOTICE.md").unlink()
+    (go / "modules/k8s.io/api@v0.34.4/NOTICE.md").unlink()
     with pytest.raises(CommandError, match=r"k8s.io/api@v0\.34\.4, which tool is linked with, carries no licence"):
         build_wheels(PINS, cache, "1.0", tmp_path)
+
+
+def test_a_module_that_left_the_cache_comes_again(cache: Cache, built: list[Path], go: Path, tmp_path: Path) -> None:
+    (go / "modules").rename(go / "elsewhere")
+    (go / "modules").mkdir()
+    with pytest.raises(CommandError, match="go mod download failed"):
+        build_wheels(PINS, cache, "1.0", tmp_path / "again")
+    (go / "elsewhere").rename(go / "proxy")
+    again = build_wheels(PINS, cache, "1.0", tmp_path / "again")
+    assert [file.read_bytes() for file in built] == [file.read_bytes() for file in again]
+
+
+def test_capitals_in_the_module_cache() -> None:
+    assert platform_wheels._escaped("github.com/NVIDIA/KAI-scheduler") == "github.com/!n!v!i!d!i!a/!k!a!i-scheduler"
 
 
 def test_a_wheel_that_no_index_takes(cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
