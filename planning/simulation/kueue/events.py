@@ -286,7 +286,8 @@ class Run:
         evicts = self._evict(now, entry) if entry.status is Status.PREEMPTING else False
         parked = len(queue.parked)
         queue.requeue(entry)
-        return evicts or (len(queue.parked) != parked and len(queue) > 0)
+        # Whoever is parked holds nothing against others in the next cycle.
+        return evicts or len(queue.parked) != parked
 
     def _evict(self, now: float, entry: Entry) -> bool:
         """Tell the targets of an entry to end; returns whether that is news to one."""

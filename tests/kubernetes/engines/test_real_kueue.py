@@ -8,7 +8,8 @@ from api_server import started
 from kueue_steps import CONFIGURATIONS, Cluster, compare
 from podwright.sandbox.control_plane.control_plane import ControlPlane
 
-SEEDS = range(10)
+# Of the last one a head that is told that nobody can be preempted for it keeps another from its quota for one cycle.
+SEEDS = (*range(10), 209)
 
 
 @pytest.fixture(scope="module")

@@ -60,6 +60,20 @@ def test_a_large_job_blocks_a_strict_queue_alone() -> None:
     assert strict["small"][0][0] >= strict["large"][0][1]
 
 
+def test_what_is_parked_holds_nothing_against_others_for_long() -> None:
+    reclaims = {"reclaimWithinCohort": "LowerPriority"}
+    queues = [cluster_queue("a", "all", {"default": 8}, preemption=reclaims), cluster_queue("b", "all", {"default": 4})]
+    work = [
+        (workload("running", "a", 4), 100),
+        (workload("large", "a", 12, 1, priority=5), 100),
+        (workload("borrows", "b", 8, 1), 100),
+    ]
+    moments = times(history(queues, work))
+    # `large` finds nobody to preempt, and holds its quota for the cycle in which it is told so; then it is parked.
+    assert moments["borrows"] == [(1, 101)]
+    assert moments["large"] == [(101, 201)]
+
+
 def test_a_stopped_job_comes_again_at_its_old_place_and_repeats_what_it_lost() -> None:
     work = [
         (workload("low", "a", 8), 1000),
