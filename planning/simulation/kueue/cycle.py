@@ -1,6 +1,6 @@
 """One cycle of the scheduler: heads of queues are nominated, ordered, and admitted or not, as Kueue 0.19.2 does it."""
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Sequence, Sized
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -120,28 +120,28 @@ class Scheduler:
             entry.status = Status.PREEMPTING
         return entry
 
-    def refused(self, work: Work) -> Mapping[str, int] | None:
+    def refused(self, work: Work) -> Collection[str] | None:
         """What has to change before a cycle does anything but refuse work again, with no difference to others.
 
         Returns:
-            Flavors with the count of their changes; None where the next cycle may do something else.
+            Flavors; None where the next cycle may do something else.
         """
         refusal = self._refusal(work)
         if refusal is None:
             return None
         is_felt = refusal.assignment.mode is not Mode.NO_FIT and self.policy.queues[work.queue].reclaim != _RECLAIMS_ANY
-        return None if is_felt else refusal.changes
+        return None if is_felt else refusal.changes.keys()
 
     def _refusal(self, work: Work) -> _Refusal | None:
         """The last one, where it still holds."""
         refusal, changes = self._refusals.get(work), self.policy.changes
         if refusal is None or refusal.tried != work.tried:
             return None
-        if any(changes.get(flavor, 0) != number for flavor, number in refusal.changes.items()):
+        current = {flavor: changes.get(flavor, 0) for flavor in refusal.changes}
+        if current != refusal.changes:
             if not refusal.is_simple or not self._is_refused(work, refusal.assignment):
                 return None
-            refusal = refusal._replace(changes={flavor: changes[flavor] for flavor in refusal.changes})
-            self._refusals[work] = refusal
+            self._refusals[work] = refusal = refusal._replace(changes=current)
         return refusal
 
     def _is_refused(self, work: Work, assignment: Assignment) -> bool:

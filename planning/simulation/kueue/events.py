@@ -126,6 +126,8 @@ class Run:
         self.events: list[tuple[float, int, str, object]] = []
         self.numbers = itertools.count()
         self.timers: set[int] = set()
+        self.changes: dict[Node, dict[str, int]] = {}
+        """What was counted of changes when work of a tree was last unparked."""
         self.unready: set[int] = set()
         self.cycles = 0
 
@@ -217,8 +219,11 @@ class Run:
 
     def _unpark(self, now: float, root: Node) -> None:
         self.timers.discard(id(root))
+        before, current = self.changes.get(root, {}), self.policy.changes
+        changed = [flavor for flavor, number in current.items() if before.get(flavor) != number]
+        self.changes[root] = dict(current)
         for queue in self.below[root]:
-            self.waiting[queue.name].unpark(self.scheduler.refused, self.policy.changes)
+            self.waiting[queue.name].unpark(self.scheduler.refused, changed)
         # In which those are refused again that are left where they are.
         self.cycles += 1
 

@@ -1,7 +1,7 @@
 """Work that waits for a cluster queue: by order, and what is parked because looking again would change nothing."""
 
 import heapq
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from .cycle import Entry, Status
@@ -9,6 +9,9 @@ from .work import Work
 
 _AT_ONCE = (Status.SKIPPED, Status.PREEMPTING)
 _OF_SHAPE = (Status.NO_FIT, Status.NO_CANDIDATES)
+Shape = tuple[object, ...]
+Refused = Callable[[Work], Collection[str] | None]
+"""Of which flavors something has to change before work is not refused again; None where it may not be refused now."""
 
 
 def key(work: Work) -> tuple[int, float, str]:
@@ -28,10 +31,14 @@ class WaitingQueue:
     _unparked_in: int = -1
     _sticky: Work | None = None
     """Whose victims are ending: it stands before everybody else."""
-    _shapes: set[tuple[object, ...]] = field(default_factory=set)
+    _shapes: set[Shape] = field(default_factory=set)
     """Work like this is parked as it comes."""
-    _needs: dict[str, int] = field(default_factory=dict)
-    """Of which flavors something has to change before what is parked is looked at again, with their changes by then."""
+    _first: dict[Shape, Work] = field(default_factory=dict)
+    """Who goes first of what is parked: when it is refused, so are those like it."""
+    _unsure: dict[Shape, None] = field(default_factory=dict)
+    """Shapes that may no longer be refused."""
+    _asleep: dict[str, dict[Shape, None]] = field(default_factory=dict)
+    """Shapes that are refused until something of a flavor changes."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -80,50 +87,47 @@ class WaitingQueue:
         if self._sticky is work:
             self._sticky = None
 
-    def unpark(
-        self, refused: Callable[[Work], Mapping[str, int] | None] = lambda work: None, changes: Mapping[str, int] = {}
-    ) -> None:
+    def unpark(self, refused: Refused = lambda work: None, changed: Iterable[str] = ()) -> None:
         """Look at all that is parked again, unless all of it would be refused again.
 
         Args:
-            refused: What has to change before work is not refused again; None where it may not be.
-            changes: How often each flavor has changed.
+            refused: Says so.
+            changed: Flavors of which something has changed since this was last called.
         """
         self._unparked_in = self._pops
-        if not self.parked or (not self._waiting and self._is_refused(refused, changes)):
+        if not self.parked or (not self._waiting and self._is_refused(refused, changed)):
             return
-        self._shapes.clear()
-        parked, self.parked = self.parked, {}
-        for work in parked.values():
-            heapq.heappush(self._waiting, (key(work), work))
-
-    def _is_refused(self, refused: Callable[[Work], Mapping[str, int] | None], changes: Mapping[str, int]) -> bool:
-        """Whether all that is parked would be refused again: work of one shape is, when the first of it is."""
-        if self._needs and all(changes.get(flavor, 0) == number for flavor, number in self._needs.items()):
-            return True
-        self._needs = {}
-        first: dict[tuple[object, ...], Work] = {}
         for work in self.parked.values():
-            other = first.get(work.shape)
-            if other is None or key(work) < key(other):
-                first[work.shape] = work
-        needs: dict[str, int] = {}
-        for work in first.values():
-            needed = refused(work)
+            heapq.heappush(self._waiting, (key(work), work))
+        for each in (self.parked, self._shapes, self._first, self._unsure, self._asleep):
+            each.clear()
+
+    def _is_refused(self, refused: Refused, changed: Iterable[str]) -> bool:
+        """Whether all that is parked would be refused again."""
+        for flavor in changed:
+            self._unsure |= self._asleep.pop(flavor, {})
+        while self._unsure:
+            shape = next(iter(self._unsure))
+            needed = refused(self._first[shape])
             if needed is None:
                 return False
-            needs |= needed
-        self._needs = needs
+            del self._unsure[shape]
+            for flavor in needed:
+                self._asleep.setdefault(flavor, {})[shape] = None
         return True
 
     def _park(self, work: Work) -> None:
         self.parked[work.uid] = work
-        self._needs = {}
+        first = self._first.get(work.shape)
+        if first is None or key(work) < key(first):
+            self._first[work.shape] = work
+            self._unsure[work.shape] = None
 
-    def _park_shape(self, shape: tuple[object, ...]) -> None:
+    def _park_shape(self, shape: Shape) -> None:
         self._shapes.add(shape)
         alike = [work for _, work in self._waiting if work.shape == shape]
         if alike:
             self._waiting = [item for item in self._waiting if item[1].shape != shape]
             heapq.heapify(self._waiting)
-            self.parked |= {work.uid: work for work in alike}
+            for work in alike:
+                self._park(work)
