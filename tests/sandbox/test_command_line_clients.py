@@ -14,7 +14,6 @@ from botocore.exceptions import ClientError
 
 from podwright.config.catalog.prices import hourly, on_demand
 from podwright.operations.aws.sandbox_server import Running
-from sandbox_network import surroundings
 
 Aws = Callable[[str], Any]
 AWS = Path(sys.executable).parent / "aws"
@@ -35,20 +34,6 @@ def command(sandbox: Running) -> Callable[..., Any]:
         return result.stderr if result.returncode else json.loads(result.stdout)
 
     return run
-
-
-def test_the_tags_of_a_cluster(aws: Aws, command: Callable[..., Any]) -> None:
-    around = surroundings(aws)
-    tags = [{"Key": "team", "Value": "a"}]
-    group = {"InstanceGroupName": "g", "InstanceType": "ml.m5.xlarge", "InstanceCount": 1, "ExecutionRole": around.role}
-    vpc = {"Subnets": around.subnets, "SecurityGroupIds": [around.security_group]}
-    arn = aws("sagemaker").create_cluster(
-        ClusterName="tagged", VpcConfig=vpc, InstanceGroups=[group], Tags=tags
-    )["ClusterArn"]  # fmt: skip
-    assert command("sagemaker", "list-tags", "--resource-arn", arn)["Tags"] == tags
-    for other in (f"{arn}x", arn.replace("cluster/", "training-plan/"), arn.replace("cluster/", "")):
-        refused = command("sagemaker", "list-tags", "--resource-arn", other)
-        assert f"(ValidationException) when calling the ListTags operation: {other} does not exist" in refused
 
 
 def test_the_encryption_of_a_bucket(aws: Aws, command: Callable[..., Any]) -> None:
