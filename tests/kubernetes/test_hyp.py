@@ -1,19 +1,21 @@
-"""AWS's own `hyp` against the sandbox, as somebody uses it who took a role of the cluster's administrators."""
+"""AWS's own `hyp` against a sandbox, as somebody uses it who took a role of the cluster's administrators."""
 
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
+from botocore.config import Config
 
 from governed_cluster import GovernedCluster, until
 from needs import needs, require
 from podwright.config.catalog.sandbox_account import SANDBOX_ACCOUNT
-from podwright.operations.aws.sandbox_server import Running
+from podwright.operations.aws import sandbox_server as server
 from podwright.sandbox.control_plane.cache import Cache, State
 from podwright.sandbox.control_plane.pins import pins
 
@@ -36,13 +38,31 @@ pytestmark = needs(HYP.exists(), "sagemaker-hyperpod with all that it depends on
 
 
 @pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[server.Running]:
+    """One whose clusters are real ones."""
+    installed = all(Cache.of_user().state(part) is State.INSTALLED for part in pins().parts)
+    require(installed, "the control plane: `podwright sandbox kubernetes install`")
+    root = tmp_path_factory.mktemp("hyp")
+    yield server.start(root, port=0, time_scale=0.1, kubernetes="real")
+    server.stop(root)
+
+
+@pytest.fixture(scope="module")
+def aws(sandbox: server.Running) -> Aws:
+    """boto3 clients that wait for a slow machine: an add-on is there when its programs are."""
+    session, once = boto3.Session("sandbox", "sandbox", region_name=REGION), {"total_max_attempts": 1}
+    settings = Config(read_timeout=300, retries=once)
+    return lambda service: session.client(service, endpoint_url=sandbox.endpoint, config=settings)
+
+
+@pytest.fixture(scope="module")
 def governed(aws: Aws) -> GovernedCluster:
     return GovernedCluster(aws, NAME)
 
 
 @pytest.fixture(scope="module")
 def hyp(
-    sandbox: Running, aws: Aws, governed: GovernedCluster, tmp_path_factory: pytest.TempPathFactory
+    sandbox: server.Running, aws: Aws, governed: GovernedCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., str]:
     """Runs a command of `hyp` with the role's keys and a home of its own; gives what it prints."""
     trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": SANDBOX_ACCOUNT}}
@@ -89,8 +109,6 @@ def test_clusters_are_listed_and_one_is_chosen(hyp: Callable[..., str]) -> None:
 
 
 def test_a_job_is_made_listed_and_deleted(aws: Aws, governed: GovernedCluster, hyp: Callable[..., str]) -> None:
-    installed = all(Cache.of_user().state(part) is State.INSTALLED for part in pins().parts)
-    require(installed, "the control plane: `podwright sandbox kubernetes install`")
     aws("eks").create_addon(clusterName=NAME, addonName=OPERATOR)
     named = {"clusterName": NAME, "addonName": OPERATOR}
     until(lambda: aws("eks").describe_addon(**named)["addon"]["status"] == "ACTIVE")
