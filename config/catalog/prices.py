@@ -6,10 +6,10 @@ price here, and none is guessed.
 """
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from .facts import DATA, cited, table
 
@@ -43,11 +43,30 @@ def hourly(instance_type: str, region: str, overrides: Mapping[str, float] | Non
         return Price(overrides[instance_type], "file", "set by the environment")
     prices = _listed().get((instance_type, region), {})
     # HyperPod's own price wins; EC2's is lower.
-    basis: Literal["hyperpod", "ec2"] = "hyperpod" if "hyperpod" in prices else "ec2"
-    if basis not in prices:
-        return None
-    usd, source = prices[basis]
-    return Price(float(usd), basis, str(cited(source)[0]))
+    basis = "hyperpod" if "hyperpod" in prices else "ec2"
+    return _price(basis, *prices[basis]) if basis in prices else None
+
+
+class OnDemand(NamedTuple):
+    """What a price list says of an hour of an instance type in a region."""
+
+    instance_type: str
+    """With the `ml.` prefix."""
+    region: str
+    price: Price
+    date: str
+    """ISO date of the source."""
+
+
+def on_demand() -> Iterator[OnDemand]:
+    """Every price of an instance that the lists hold: HyperPod's own and EC2's beside each other."""
+    for (instance_type, region), prices in _listed().items():
+        for basis, (usd, source) in prices.items():
+            yield OnDemand(instance_type, region, _price(basis, usd, source), cited(source)[0].date)
+
+
+def _price(basis: str, usd: str, source: str) -> Price:
+    return Price(float(usd), "hyperpod" if basis == "hyperpod" else "ec2", str(cited(source)[0]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from werkzeug.wrappers import Request, Response
 from ..protocol.accounts import account_of_key
 from ..protocol.arns import account_of
 from ..protocol.failures import answer
-from ..protocol.rest_service import scope_of
+from ..protocol.json_service import scope_of
 from .evaluation import Call, Verdict, verdict
 from .principals import Policies, policies_of, role_of, session_of_service
 from .requests import Sent, calls

@@ -177,7 +177,7 @@ class Provisioning(Protocol):
 
 @dataclass
 class Cluster:
-    """A HyperPod cluster. `request` holds the members of CreateCluster that are not groups."""
+    """A HyperPod cluster. `request` holds the members of CreateCluster that are neither groups nor tags."""
 
     name: str
     arn: str
@@ -198,6 +198,7 @@ class Cluster:
     subnets: dict[str, JsonObject] = field(default_factory=dict)
     repairs: list[Repair] = field(default_factory=list)
     extensions: dict[str, JsonObject] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
     operations: list[JsonObject] = field(default_factory=list)
     health_events: list[JsonObject] = field(default_factory=list)
     # How much of its events, and which status, EventBridge has had.

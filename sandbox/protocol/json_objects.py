@@ -15,6 +15,11 @@ def without(item: JsonObject, *keys: str) -> JsonObject:
     return {key: value for key, value in item.items() if key not in keys}
 
 
+def tags_of(values: JsonObject) -> dict[str, str]:
+    """The tags of a request, or of a resource's properties, by their keys."""
+    return {tag["Key"]: tag["Value"] for tag in values.get("Tags") or []}
+
+
 def merged(current: JsonObject, patch: JsonObject) -> JsonObject:
     """A JSON merge patch (RFC 7396). Lists are replaced, also for strategic patches, which the double does not know."""
     result = dict(current)

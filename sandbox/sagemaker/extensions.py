@@ -8,13 +8,13 @@ UpdateClusterExtension, 2026-11. The versions are made up.
 import json
 import uuid
 from datetime import timedelta
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from moto.core.responses import ActionResult
 
 from ..hyperpod.cluster import Cluster
 from ..protocol.clock import now
-from ..protocol.json_objects import JsonObject, merged, picked
+from ..protocol.json_objects import JsonObject, merged, picked, tags_of
 from ..protocol.service import refuse
 from .schedulers_api import SchedulerOperations
 
@@ -45,7 +45,7 @@ class ExtensionOperations(SchedulerOperations):
             "CreationTime": now(),
             "LastModifiedTime": now(),
             "token": self._get_param("ClientToken"),
-            "tags": self._get_param("Tags") or [],
+            "tags": tags_of(dict(self.params)),
             "verb": "Creating",
         }
         return ActionResult({"ExtensionArn": arn})
@@ -93,15 +93,6 @@ class ExtensionOperations(SchedulerOperations):
 
     def list_cluster_extension_versions(self) -> ActionResult:
         return ActionResult({"ExtensionVersions": [{"ExtensionVersion": version} for version in reversed(_VERSIONS)]})
-
-    def list_tags(self) -> Any:
-        arn = self._get_param("ResourceArn")
-        for cluster in self.service.all(self.region):
-            if arn == cluster.arn:
-                return ActionResult({"Tags": cluster.request.get("Tags", [])})
-            if arn in cluster.extensions:
-                return ActionResult({"Tags": cluster.extensions[arn]["tags"]})
-        return super().list_tags()
 
     def _of(self) -> Cluster:
         cluster = self.service.cluster(self.region, self._get_param("ClusterArn"))

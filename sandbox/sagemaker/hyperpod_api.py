@@ -17,10 +17,13 @@ from ..protocol.service import refuse
 from .extensions import ExtensionOperations
 from .node_health_api import HealthOperations
 from .schedulers_api import SchedulerOperations
+from .tags_api import TagOperations
 from .training_plans_api import TrainingPlanOperations
 
 
-class HyperPodResponse(HealthOperations, ExtensionOperations, SchedulerOperations, TrainingPlanOperations):
+class HyperPodResponse(
+    HealthOperations, ExtensionOperations, SchedulerOperations, TrainingPlanOperations, TagOperations
+):
     """SageMaker's API with the sandbox's HyperPod, its quotas and training plans."""
 
     def _cluster(self) -> Cluster:

@@ -18,7 +18,7 @@ from ..hyperpod.cluster import Cluster, Timing
 from ..kubernetes.cluster_objects import ClusterObjects
 from ..protocol.arns import account_of
 from ..protocol.clock import now
-from ..protocol.json_objects import JsonObject
+from ..protocol.json_objects import JsonObject, tags_of
 from ..protocol.service import refuse
 
 Kind = Literal["ComputeQuota", "ClusterSchedulerConfig"]
@@ -102,14 +102,7 @@ class Schedulers:
         for other in self.all(kind, region):
             if other.cluster_arn == values["ClusterArn"]:
                 self._refuse_double(other, values)
-        made = SchedulerObject(
-            kind,
-            region,
-            values["Name"],
-            values["ClusterArn"],
-            settings,
-            {tag["Key"]: tag["Value"] for tag in values.get("Tags", [])},
-        )
+        made = SchedulerObject(kind, region, values["Name"], values["ClusterArn"], settings, tags_of(values))
         self._apply(region, values["ClusterArn"], {}, settings)
         self._begin(made, "Creat")
         self.objects[made.arn] = made

@@ -1,14 +1,12 @@
 # ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
 """The SageMaker operations on compute quotas and scheduler configurations, mounted over moto's."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from moto.core.responses import ActionResult
-from moto.sagemaker.exceptions import SagemakerClientError
 from moto.sagemaker.responses import SageMakerResponse
 
 from ..protocol.clock import now
-from ..protocol.service import refuse
 from .schedulers import Kind
 from .service import HyperPod
 
@@ -47,29 +45,6 @@ class SchedulerOperations(SageMakerResponse):
 
     def list_cluster_scheduler_configs(self) -> ActionResult:
         return self._listed("ClusterSchedulerConfig")
-
-    def list_tags(self) -> Any:
-        arn = self._get_param("ResourceArn")
-        result = self.service.schedulers.objects.get(arn)
-        if result is None:
-            if not self._is_of_moto(arn):
-                raise refuse("ValidationException", f"{arn} does not exist, or its tags are not kept (sandbox)")
-            return super().list_tags()
-        return ActionResult({"Tags": [{"Key": key, "Value": value} for key, value in result.tags.items()]})
-
-    def add_tags(self) -> Any:
-        result = self.service.schedulers.objects.get(self._get_param("ResourceArn"))
-        if result is None:
-            return super().add_tags()
-        result.tags |= {tag["Key"]: tag["Value"] for tag in self._get_param("Tags")}
-        return ActionResult({"Tags": [{"Key": key, "Value": value} for key, value in result.tags.items()]})
-
-    def _is_of_moto(self, arn: str) -> bool:
-        try:
-            return self.sagemaker_backend._get_resource_from_arn(arn) is not None
-        except (AttributeError, ValueError, SagemakerClientError):
-            # A type that moto lacks, an ARN that is none, a name that nothing has.
-            return False
 
     def _created(self, kind: Kind) -> ActionResult:
         made = self.service.schedulers.create(kind, self.region, dict(self.params))

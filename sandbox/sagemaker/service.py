@@ -24,7 +24,7 @@ from ..hyperpod.slurm import check, check_immutable, two_masters
 from ..hyperpod.verdicts import publish
 from ..protocol.clients import Clients
 from ..protocol.clock import now
-from ..protocol.json_objects import JsonObject, merged, picked, without
+from ..protocol.json_objects import JsonObject, merged, picked, tags_of, without
 from ..protocol.service import refuse
 from ..services.event_bus import EventBus
 from ..services.quotas import Quotas
@@ -175,7 +175,7 @@ class HyperPod:
                 f"Resource Already Exists: Cluster with name {name} already exists. Choose a different name.",
             )
         self._check_orchestrator(values)
-        request = without(values, "InstanceGroups", "RestrictedInstanceGroups")
+        request = without(values, "InstanceGroups", "RestrictedInstanceGroups", "Tags")
         identifier = uuid.uuid4().hex[:12]
         cluster = Cluster(
             name,
@@ -183,6 +183,7 @@ class HyperPod:
             region,
             request,
             self.timing,
+            tags=tags_of(values),
         )
         groups = self._groups(values)
         if not groups:

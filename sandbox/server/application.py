@@ -41,13 +41,14 @@ from ..hyperpod.cluster import Timing
 from ..kubernetes.certificates import Authority
 from ..protocol import accounts, models
 from ..protocol.failures import backend_app, readable
-from ..protocol.rest_service import RestService, scope_of
+from ..protocol.json_service import JsonService, scope_of
 from ..sagemaker.hyperpod_api import HyperPodResponse
 from ..services import buckets, functions, zones
 from ..services.endpoint_services import EndpointServices
 from ..services.fsx import FsxResponse
 from ..services.log_groups import KeyedLogs
 from ..services.permissions import SimulatingIam
+from ..services.price_lists import PriceLists
 from ..services.quotas import QuotasResponse
 from ..telemetry import feed as metric_feed
 from ..telemetry import workspace_queries
@@ -202,8 +203,9 @@ class Sandbox:
         moto.sagemaker.urls.url_paths = {"{0}/$": HyperPodResponse.dispatch}
         services = readable(DomainDispatcherApplication(backend_app))
         own = {
-            "aps": RestService("amp", PrometheusWorkspaces, lambda account: clusters.of(account).prometheus),
-            "grafana": RestService("grafana", Grafana, lambda account: clusters.of(account).grafana),
+            "aps": JsonService("amp", PrometheusWorkspaces, lambda account: clusters.of(account).prometheus),
+            "pricing": JsonService("pricing", PriceLists, lambda account: PriceLists()),
+            "grafana": JsonService("grafana", Grafana, lambda account: clusters.of(account).grafana),
         }
         kubernetes = KubernetesApi(
             lambda account: clusters.of(account).eks, lambda account: clusters.of(account).hyperpod

@@ -30,7 +30,7 @@ from moto.iam.aws_managed_policies import aws_managed_policies_data
 from moto.iam.models import AWSManagedPolicy
 
 # Raise it when what is stored changes its form: a snapshot with another number is left alone.
-_FORMAT = 6
+_FORMAT = 7
 _LARGE = 64 * 1024
 _ATTEMPTS = 20
 State = dict[str, Any]

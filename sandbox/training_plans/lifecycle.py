@@ -79,6 +79,7 @@ class Plan:
     failure: str = ""
     unseen: int = 0
     extensions: list[Extension] = field(default_factory=list)
+    tags: dict[str, str] = field(default_factory=dict)
 
     def end_of(self, window: Window, timestamp: datetime) -> datetime:
         """When a window ends: extensions prolong the last one."""

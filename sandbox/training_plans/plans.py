@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
-from ..protocol.json_objects import JsonObject
+from ..protocol.json_objects import JsonObject, tags_of
 from .faults import Fault, client_error, may_fail
 from .lifecycle import Extension, Plan, Window
 from .offers import ExtensionOffer, Market, Offer, Supply, default_supply
@@ -144,6 +144,7 @@ class TrainingPlans:
                 )
             again = f"/{len(namesakes) + 1}" if namesakes else ""
             plan = self._bought(f"{TrainingPlanName}{again}", TrainingPlanName, offer, SpareInstanceCountPerUltraServer)
+            plan.tags = tags_of({"Tags": Tags})
             self.ledger.plans.append(plan)
             self.ledger.charges.append((plan.arn, TrainingPlanOfferingId))
             return {"TrainingPlanArn": plan.arn}

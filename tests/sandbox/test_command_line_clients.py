@@ -8,10 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
+from botocore.exceptions import ClientError
 
+from podwright.config.catalog.prices import hourly, on_demand
 from podwright.operations.aws.sandbox_server import Running
-from sandbox_network import surroundings
 
 Aws = Callable[[str], Any]
 AWS = Path(sys.executable).parent / "aws"
@@ -32,20 +34,6 @@ def command(sandbox: Running) -> Callable[..., Any]:
         return result.stderr if result.returncode else json.loads(result.stdout)
 
     return run
-
-
-def test_the_tags_of_a_cluster(aws: Aws, command: Callable[..., Any]) -> None:
-    around = surroundings(aws)
-    tags = [{"Key": "team", "Value": "a"}]
-    group = {"InstanceGroupName": "g", "InstanceType": "ml.m5.xlarge", "InstanceCount": 1, "ExecutionRole": around.role}
-    vpc = {"Subnets": around.subnets, "SecurityGroupIds": [around.security_group]}
-    arn = aws("sagemaker").create_cluster(
-        ClusterName="tagged", VpcConfig=vpc, InstanceGroups=[group], Tags=tags
-    )["ClusterArn"]  # fmt: skip
-    assert command("sagemaker", "list-tags", "--resource-arn", arn)["Tags"] == tags
-    for other in (f"{arn}x", arn.replace("cluster/", "training-plan/"), arn.replace("cluster/", "")):
-        refused = command("sagemaker", "list-tags", "--resource-arn", other)
-        assert f"(ValidationException) when calling the ListTags operation: {other} does not exist" in refused
 
 
 def test_the_encryption_of_a_bucket(aws: Aws, command: Callable[..., Any]) -> None:
@@ -71,3 +59,61 @@ def test_the_identity_of_a_key(command: Callable[..., Any]) -> None:
     """As EKS of the sandbox knows it: an account's own key is its root's, which has no access entry of its own."""
     identity = command("sts", "get-caller-identity")
     assert identity["Arn"] == f"arn:aws:iam::{identity['Account']}:root"
+
+
+def test_the_prices_of_instances(command: Callable[..., Any]) -> None:
+    """HyperPod's own price and EC2's of the same instance, as the catalog has them; nothing of what it has not."""
+
+    def products(service: str, **specified: str) -> list[Any]:
+        filters = [f"Type=TERM_MATCH,Field={field},Value={value}" for field, value in specified.items()]
+        asked = ["pricing", "get-products", "--region", "us-east-1", "--service-code", service]
+        answer = command(*asked, *(["--filters", *filters] if filters else []))
+        assert answer["FormatVersion"] == "aws_v1"
+        return [json.loads(text) for text in answer["PriceList"]]
+
+    def dollars(product: Any) -> float:
+        [offer] = product["terms"]["OnDemand"].values()
+        [dimension] = offer["priceDimensions"].values()
+        assert dimension["unit"] == "Hrs"
+        return float(dimension["pricePerUnit"]["USD"])
+
+    def price(instance_type: str, region: str) -> float:
+        listed = hourly(instance_type, region)
+        assert listed
+        return listed.usd
+
+    [node] = products("AmazonSageMaker", usagetype="USE1-Cluster:ml.g5.8xlarge", component="Cluster")
+    assert dollars(node) == pytest.approx(price("ml.g5.8xlarge", "us-east-1"))
+    [instance] = products("AmazonEC2", instanceType="p5.48xlarge", regionCode=REGION, operatingSystem="Linux")
+    assert dollars(instance) == pytest.approx(price("ml.p5.48xlarge", REGION))
+    assert instance["product"]["attributes"]["usagetype"] == "USW2-BoxUsage:p5.48xlarge"
+    assert products("AmazonEC2", instanceType="p5.48xlarge", regionCode="nowhere") == []
+    assert products("AmazonMQ") == []
+    # The client asks for page after page.
+    assert len(products("AmazonEC2")) == sum(item.price.basis == "ec2" for item in on_demand())
+
+
+def test_the_price_list_tells_what_it_can_be_asked_for(sandbox: Running) -> None:
+    def client(region: str) -> Any:
+        session = boto3.Session("sandbox", "sandbox", region_name=region)
+        return session.client("pricing", endpoint_url=sandbox.endpoint)
+
+    pricing = client("us-east-1")
+    services = {each["ServiceCode"]: each["AttributeNames"] for each in pricing.describe_services()["Services"]}
+    assert {"instanceType", "regionCode", "usagetype"} <= set(services["AmazonEC2"]) & set(services["AmazonSageMaker"])
+    pages = pricing.get_paginator("get_attribute_values").paginate(
+        ServiceCode="AmazonSageMaker", AttributeName="regionCode", PaginationConfig={"PageSize": 1}
+    )
+    regions = [value["Value"] for page in pages for value in page["AttributeValues"]]
+    assert regions == sorted({item.region for item in on_demand() if item.price.basis == "hyperpod"})
+    with pytest.raises(ClientError, match="NotFoundException"):
+        pricing.describe_services(ServiceCode="AmazonMQ")
+    with pytest.raises(ClientError, match="InvalidNextTokenException"):
+        pricing.get_products(ServiceCode="AmazonEC2", NextToken="next")
+    unlike = [{"Type": "NONE_OF", "Field": "instanceType", "Value": "p5.48xlarge"}]
+    with pytest.raises(ClientError, match=r"InvalidParameterException.*NONE_OF \(sandbox\)"):
+        pricing.get_products(ServiceCode="AmazonEC2", Filters=unlike)
+    with pytest.raises(ClientError, match="the Price List API is in ap-south-1, eu-central-1, us-east-1"):
+        client(REGION).get_products(ServiceCode="AmazonEC2")
+    with pytest.raises(ClientError, match=r"AWSPriceListService.ListPriceLists is not in the sandbox"):
+        pricing.list_price_lists(ServiceCode="AmazonEC2", EffectiveDate="2026-11-01", CurrencyCode="USD")

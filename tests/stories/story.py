@@ -185,18 +185,29 @@ class Terminal:
         programs = [str(Path(sys.executable).parent), str(tool("kubectl").parent), os.environ["PATH"]]
         first = os.environ | {"CDK_HOME": str(self.folder), "PATH": os.pathsep.join(programs)} | self.exported
         with tempfile.NamedTemporaryFile() as state:
-            result = subprocess.run(
+            process = subprocess.Popen(
                 ["bash", "-c", f"{command}\nstatus=$?\n{{ pwd; env -0; }} >{state.name}\nexit $status"],
                 cwd=self.where or self.folder,
                 env=self.variables or first,
                 stdin=subprocess.DEVNULL,
-                capture_output=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 text=True,
-                timeout=seconds,
+                start_new_session=True,
             )
+            try:
+                output, errors = process.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                # With what it started: that would write on into a folder that is about to be deleted.
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+                raise
+            result = subprocess.CompletedProcess(command, process.returncode, output, errors)
             where, _, variables = state.read().decode().partition("\n")
-        self.where = Path(where)
-        self.variables = dict(item.split("=", 1) for item in variables.split("\0") if item)
+        # A shell that somebody killed, or that left with `exit`, says neither; the next one goes on from the last.
+        if where:
+            self.where = Path(where)
+            self.variables = dict(item.split("=", 1) for item in variables.split("\0") if item)
         return result
 
     def delete_jobs(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 from botocore.model import ListShape, MapShape, Shape, StructureShape
 
-from ...protocol.json_objects import JsonObject
+from ...protocol.json_objects import JsonObject, tags_of
 from .base import HandlerError, Outcome, Request
 from .recorded import attributes_of
 
@@ -60,6 +60,16 @@ def call(request: Request, service: str, operation: str, values: Mapping[str, An
     client = request.client(service)
     name = client.meta.method_to_api_mapping[operation]
     return getattr(client, operation)(**fit(dict(values), client.meta.service_model.operation_model(name).input_shape))
+
+
+def retag(request: Request, arn: str) -> None:
+    """Give a resource of SageMaker the tags of its properties, and take away those that the former ones had."""
+    before, after = tags_of(request.previous), tags_of(request.properties)
+    sagemaker = request.client("sagemaker")
+    if after:
+        sagemaker.add_tags(ResourceArn=arn, Tags=[{"Key": key, "Value": value} for key, value in after.items()])
+    if removed := sorted(before.keys() - after.keys()):
+        sagemaker.delete_tags(ResourceArn=arn, TagKeys=removed)
 
 
 def pick(answer: Any, path: str) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from botocore.exceptions import ClientError
 
 from ...protocol.json_objects import JsonObject
-from .api import call
+from .api import call, retag
 from .base import HandlerError, Outcome, Provider, Request
 
 _POLL_SECONDS = 0.1
@@ -30,6 +30,7 @@ class SchedulerResource:
         current = self._describe(request, identifier)
         values = {**request.properties, f"{self.kind}Id": identifier, "TargetVersion": current[f"{self.kind}Version"]}
         call(request, "sagemaker", f"update_{self.noun}", values)
+        retag(request, current[f"{self.kind}Arn"])
         return self._wait(request, identifier)
 
     def delete(self, request: Request) -> None:

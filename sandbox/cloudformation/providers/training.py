@@ -3,7 +3,7 @@
 import time
 
 from ...protocol.json_objects import JsonObject
-from .api import call
+from .api import call, retag
 from .base import HandlerError, Outcome, Provider, Request
 
 _POLL_SECONDS = 0.2
@@ -32,6 +32,7 @@ class HyperPodCluster:
                 **({"InstanceGroupsToDelete": removed} if removed else {}),
             },
         )
+        retag(request, request.physical_id)
         outcome = self._wait(request, request.physical_id)
         patched = [
             name

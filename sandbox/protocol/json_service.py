@@ -1,4 +1,7 @@
-"""AWS services of the REST-JSON protocol that moto lacks: routes, members and errors follow botocore's service model.
+"""AWS services of the JSON protocols that moto lacks: routes, members and errors follow botocore's service model.
+
+Of the REST-JSON protocol method and path name the operation, of the JSON protocol the header X-Amz-Target does.
+
 
 A service is an object for each account with one method an operation, named as in boto3, which takes the region and the
 call's members and returns the answer's. What a method returns is checked against the model, so that an answer that no
@@ -33,13 +36,14 @@ def scope_of(environ: dict[str, Any]) -> tuple[str, str]:
     return (match[1], match[2]) if match else ("", "")
 
 
-class RestService:
+class JsonService:
     """A WSGI application for one service; `name` is boto3's, and `backend` gives that of an account."""
 
     def __init__(self, name: str, kind: type, backend: Callable[[str], object]) -> None:
         self.backend = backend
         model: Any = Session().get_service_model(name)  # botocore's stubs hide what its cached properties give
         self._routes = list[tuple[str, re.Pattern[str], Any, str]]()
+        self._target_prefix: str | None = model.metadata.get("targetPrefix")
         for operation in [model.operation_model(operation) for operation in model.operation_names]:
             method = xform_name(operation.name)
             if hasattr(kind, method):
@@ -57,14 +61,18 @@ class RestService:
             status, answer = self._serve(request, scope_of(environ)[0], self.backend(account_of_request(environ)))
             headers = {}
         except ServiceException as error:
-            status, headers = 404 if "NotFound" in error.code else 400, {"x-amzn-ErrorType": error.code}
-            answer = {"message": error.message}
+            missing = "NotFound" in error.code and self._target_prefix is None
+            status, headers = 404 if missing else 400, {"x-amzn-ErrorType": error.code}
+            answer = {"__type": error.code, "message": error.message}
         return Response(json.dumps(answer), status, headers, content_type="application/json")(environ, start_response)
 
     def _serve(self, request: Request, region: str, backend: object) -> tuple[int, JsonObject]:
+        """The answer of the operation that a request means, with its status."""
+        target = request.headers.get("X-Amz-Target", "")
         for method, pattern, operation, name in self._routes:
             match = pattern.fullmatch(request.path)
-            if match and method == request.method:
+            meant = self._target_prefix is None or target == f"{self._target_prefix}.{operation.name}"
+            if match and meant and method == request.method:
                 specified: JsonObject = {name: unquote(value) for name, value in match.groupdict().items()}
                 specified |= request.args.to_dict() | (request.get_json(force=True) if request.get_data() else {})
                 specified = _read(specified, operation.input_shape)
@@ -72,7 +80,8 @@ class RestService:
                 answer = getattr(backend, name)(region, specified)
                 _check(answer, operation.output_shape, "the answer is not one that AWS gives: ")
                 return operation.http.get("responseCode", 200), _written(answer, operation.output_shape)
-        raise refuse("NotImplemented", f"{request.method} {request.path} is not in the sandbox (sandbox)")
+        asked = target or f"{request.method} {request.path}"
+        raise refuse("NotImplemented", f"{asked} is not in the sandbox (sandbox)")
 
 
 def _check(values: JsonObject, shape: Shape | None, words: str) -> None:

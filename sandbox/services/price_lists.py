@@ -1,0 +1,185 @@
+"""AWS Price List: what an hour of an instance costs on demand, by the prices that podwright has.
+
+HyperPod's own prices are products of AmazonSageMaker whose component is Cluster, those of EC2 products of AmazonEC2. Of
+attributes a product has those that podwright knows; SKUs are made up. What podwright has no price of is in no list.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+from botocore.session import Session
+
+from ...config.catalog.facts import table
+from ...config.catalog.instance_types import catalog
+from ...config.catalog.prices import OnDemand, on_demand
+from ..protocol.json_objects import JsonObject
+from ..protocol.service import refuse
+
+# The code of terms without commitment, and of their rate. Source: AWS Price List API, example of GetProducts.
+_TERM: Final = "JRTCKXETXF"
+_RATE: Final = "6YS6EN2CT7"
+_FORMAT: Final = "aws_v1"
+# The services with prices, and what their prices are called in the catalog.
+_SERVICES: Final = {"AmazonEC2": "ec2", "AmazonSageMaker": "hyperpod"}
+
+
+class PriceLists:
+    """The Price List API. Its prices are everybody's, and it is in few regions, about all of which it tells."""
+
+    def get_products(self, region: str, arguments: JsonObject) -> JsonObject:
+        """The products of a service that match every filter, each as the text of a JSON object."""
+        _check_region(region)
+        filters = arguments.get("Filters", [])
+        for kind in [each["Type"] for each in filters]:
+            if kind not in ("TERM_MATCH", "EQUALS"):
+                raise refuse("InvalidParameterException", f"The sandbox has no filters of type {kind} (sandbox)")
+        expected = {(each["Field"], each["Value"]) for each in filters}
+        matches = [item for item in _products(arguments["ServiceCode"]) if expected <= _fields(item).items()]
+        page, more = _page(matches, arguments)
+        return {"FormatVersion": _FORMAT, "PriceList": [json.dumps(product) for product in page], **more}
+
+    def describe_services(self, region: str, arguments: JsonObject) -> JsonObject:
+        """The services that have prices here, and the attributes that tell their products apart."""
+        _check_region(region)
+        codes = [code for code in _SERVICES if code == arguments.get("ServiceCode", code)]
+        if not codes:
+            raise refuse("NotFoundException", f"The sandbox has no prices of {arguments['ServiceCode']} (sandbox)")
+        page, more = _page(codes, arguments)
+        services = [{"ServiceCode": code, "AttributeNames": sorted(_values(code))} for code in page]
+        return {"FormatVersion": _FORMAT, "Services": services, **more}
+
+    def get_attribute_values(self, region: str, arguments: JsonObject) -> JsonObject:
+        """The values that an attribute has among the products of a service."""
+        _check_region(region)
+        values = _values(arguments["ServiceCode"]).get(arguments["AttributeName"], set())
+        page, more = _page(sorted(values), arguments)
+        return {"AttributeValues": [{"Value": value} for value in page], **more}
+
+
+def _check_region(region: str) -> None:
+    """Refuse a region that has no endpoint of this API: in AWS its name leads nowhere."""
+    if region not in _regions():
+        where = f"the Price List API is in {', '.join(_regions())} (sandbox)"
+        raise refuse("InvalidSignatureException", f"Credential should be scoped to a valid region: {where}")
+
+
+@cache
+def _regions() -> list[str]:
+    return Session().get_available_regions("pricing")
+
+
+def _page(items: list[Any], arguments: JsonObject) -> tuple[list[Any], JsonObject]:
+    token = arguments.get("NextToken", "0")
+    if not token.isdecimal():
+        raise refuse("InvalidNextTokenException", "The pagination token is invalid. Try again without one.")
+    start, size = int(token), arguments.get("MaxResults", 100)
+    return items[start : start + size], {"NextToken": str(start + size)} if len(items) > start + size else {}
+
+
+def _products(service: str) -> Iterator[JsonObject]:
+    """The products of a service; none of one that podwright has no prices of."""
+    for item in on_demand():
+        if _SERVICES.get(service) == item.price.basis:
+            yield _product(service, item)
+
+
+@cache
+def _values(service: str) -> dict[str, set[str]]:
+    """The values of each attribute of a service's products."""
+    values: dict[str, set[str]] = {}
+    for product in _products(service):
+        for name, value in product["product"]["attributes"].items():
+            values.setdefault(name, set()).add(value)
+    return values
+
+
+def _fields(product: JsonObject) -> JsonObject:
+    """What filters may ask for."""
+    beside = {key: value for key, value in product["product"].items() if isinstance(value, str)}
+    return product["product"]["attributes"] | beside | {"ServiceCode": product["serviceCode"]}
+
+
+def _product(service: str, item: OnDemand) -> JsonObject:
+    """A product with its price, as an offer file has it."""
+    attributes = _of_instance(item) if service == "AmazonEC2" else _of_node(item)
+    sku = hashlib.sha256(f"{service} {item.instance_type} {item.region}".encode()).hexdigest()[:16].upper()
+    term, rate = f"{sku}.{_TERM}", f"{sku}.{_TERM}.{_RATE}"
+    published = f"{item.date}T00:00:00Z"
+    dimension = {
+        "unit": "Hrs",
+        "beginRange": "0",
+        "endRange": "Inf",
+        "description": f"${item.price.usd:g} per hour of {attributes['instanceType']}: {item.price.source}",
+        "appliesTo": [],
+        "rateCode": rate,
+        "pricePerUnit": {"USD": f"{item.price.usd:.10f}"},
+    }
+    offer = {
+        "sku": sku,
+        "offerTermCode": _TERM,
+        "effectiveDate": published,
+        "termAttributes": {},
+        "priceDimensions": {rate: dimension},
+    }
+    family = "Compute Instance" if service == "AmazonEC2" else "ML Instance"
+    return {
+        "product": {"productFamily": family, "attributes": attributes | _place(item.region), "sku": sku},
+        "serviceCode": service,
+        "terms": {"OnDemand": {term: offer}},
+        "version": item.date.replace("-", "") + "000000",
+        "publicationDate": published,
+    }
+
+
+def _of_instance(item: OnDemand) -> dict[str, str]:
+    """The attributes of a Linux instance of EC2 on shared hardware."""
+    name, known = item.instance_type.removeprefix("ml."), catalog().get(item.instance_type)
+    gpus = {"gpu": str(known.accelerator_count)} if known.accelerator_vendor == "nvidia" else {}
+    return {
+        "servicecode": "AmazonEC2",
+        "servicename": "Amazon Elastic Compute Cloud",
+        "instanceType": name,
+        "vcpu": str(known.vcpu),
+        "memory": f"{known.memory_gib:g} GiB",
+        **gpus,
+        "operatingSystem": "Linux",
+        "preInstalledSw": "NA",
+        "licenseModel": "No License required",
+        "tenancy": "Shared",
+        "capacitystatus": "Used",
+        "operation": "RunInstances",
+        **_usage(item.region, f"BoxUsage:{name}"),
+    }
+
+
+def _of_node(item: OnDemand) -> dict[str, str]:
+    """The attributes of a node of HyperPod."""
+    known = catalog().get(item.instance_type)
+    return {
+        "servicecode": "AmazonSageMaker",
+        "instanceType": f"{item.instance_type}-Cluster",
+        "component": "Cluster",
+        "vCpu": str(known.vcpu),
+        "gpu": str(known.accelerator_count) if known.accelerator_vendor == "nvidia" else "N/A",
+        **_usage(item.region, f"Cluster:{item.instance_type}"),
+    }
+
+
+def _place(region: str) -> dict[str, str]:
+    location = {"location": _codes()[region]["location"]} if region in _codes() else {}
+    return {"regionCode": region, "locationType": "AWS Region", **location}
+
+
+def _usage(region: str, kind: str) -> dict[str, str]:
+    """The usage type; EC2's in us-east-1 goes without the region's code."""
+    if region == "us-east-1" and kind.startswith("BoxUsage"):
+        return {"usagetype": kind}
+    return {"usagetype": f"{_codes()[region]['code']}-{kind}"} if region in _codes() else {}
+
+
+@cache
+def _codes() -> dict[str, dict[str, str]]:
+    return {row["region"]: row for row in table("billing_codes")}

@@ -1,0 +1,130 @@
+"""AWS's own `hyp` against a sandbox, as somebody uses it who took a role of the cluster's administrators."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+
+from governed_cluster import GovernedCluster, until
+from needs import needs, require
+from podwright.config.catalog.sandbox_account import SANDBOX_ACCOUNT
+from podwright.operations.aws import sandbox_server as server
+from podwright.sandbox.control_plane.cache import Cache, State
+from podwright.sandbox.control_plane.pins import pins
+
+Aws = Callable[[str], Any]
+ROOT = Path(__file__).parents[2]
+HYP = ROOT / ".podwright/hyp-3.12.0/bin/hyp"
+REGION, NAME = "us-west-2", "of-hyp"
+OPERATOR = "amazon-sagemaker-hyperpod-training-operator"
+ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
+NODES = {
+    "InstanceType": "ml.p5en.48xlarge",
+    "TotalNodes": 2,
+    "AcceleratorDevicesAvailable": 16,
+    "NodeHealthStatus=Schedulable": 2,
+    "DeepHealthCheckStatus=Passed": "N/A",
+}
+JOB = ("--job-name", "demo", "--image", "registry.example/train:1", "--instance-type", "ml.p5en.48xlarge")
+
+pytestmark = needs(HYP.exists(), "sagemaker-hyperpod with all that it depends on, where .ci/run puts it")
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[server.Running]:
+    """One whose clusters are real ones."""
+    installed = all(Cache.of_user().state(part) is State.INSTALLED for part in pins().parts)
+    require(installed, "the control plane: `podwright sandbox kubernetes install`")
+    root = tmp_path_factory.mktemp("hyp")
+    yield server.start(root, port=0, time_scale=0.1, kubernetes="real")
+    server.stop(root)
+
+
+@pytest.fixture(scope="module")
+def aws(sandbox: server.Running) -> Aws:
+    """boto3 clients that wait for a slow machine: an add-on is there when its programs are."""
+    session, once = boto3.Session("sandbox", "sandbox", region_name=REGION), {"total_max_attempts": 1}
+    settings = Config(read_timeout=300, retries=once)
+    return lambda service: session.client(service, endpoint_url=sandbox.endpoint, config=settings)
+
+
+@pytest.fixture(scope="module")
+def governed(aws: Aws) -> GovernedCluster:
+    return GovernedCluster(aws, NAME)
+
+
+@pytest.fixture(scope="module")
+def hyp(
+    sandbox: server.Running, aws: Aws, governed: GovernedCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., str]:
+    """Runs a command of `hyp` with the role's keys and a home of its own; gives what it prints."""
+    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": SANDBOX_ACCOUNT}}
+    rights = {"Effect": "Allow", "Action": ["sagemaker:*", "eks:*"], "Resource": "*"}
+    role = aws("iam").create_role(RoleName="hyp", AssumeRolePolicyDocument=json.dumps({"Statement": [trust]}))
+    document = json.dumps({"Version": "2012-10-17", "Statement": [rights]})
+    aws("iam").put_role_policy(RoleName="hyp", PolicyName="rights", PolicyDocument=document)
+    arn = role["Role"]["Arn"]
+    aws("eks").create_access_entry(clusterName=NAME, principalArn=arn)
+    entry = {"clusterName": NAME, "principalArn": arn, "policyArn": ADMIN}
+    aws("eks").associate_access_policy(**entry, accessScope={"type": "cluster"})
+    keys = aws("sts").assume_role(RoleArn=arn, RoleSessionName="ana")["Credentials"]
+    home = tmp_path_factory.mktemp("home")
+    variables = {
+        "HOME": str(home),
+        "KUBECONFIG": str(home / ".kube/config"),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "AWS_ACCESS_KEY_ID": keys["AccessKeyId"],
+        "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"],
+        "AWS_SESSION_TOKEN": keys["SessionToken"],
+        # It tells AWS of each command and has no switch against that: here nobody answers, and it goes on.
+        "HTTPS_PROXY": "http://127.0.0.1:9",
+        "NO_PROXY": "localhost,127.0.0.1",
+    }
+
+    def run(*arguments: str) -> str:
+        environment = os.environ | sandbox.environment(REGION) | variables
+        result = subprocess.run([HYP, *arguments], env=environment, capture_output=True, text=True)
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
+
+    return run
+
+
+def test_clusters_are_listed_and_one_is_chosen(hyp: Callable[..., str]) -> None:
+    def listed() -> list[Any]:
+        clusters = json.loads(hyp("list-cluster", "--region", REGION, "--output", "json"))
+        return [group for cluster in clusters if cluster["Cluster"] == NAME for group in cluster["Instances"]]
+
+    until(lambda: listed() == [NODES])
+    hyp("set-cluster-context", "--cluster-name", NAME, "--region", REGION)
+    context = f"arn:aws:eks:{REGION}:{SANDBOX_ACCOUNT}:cluster/{NAME}"
+    assert context in hyp("get-cluster-context")
+
+
+def test_a_job_is_made_listed_and_deleted(aws: Aws, governed: GovernedCluster, hyp: Callable[..., str]) -> None:
+    aws("eks").create_addon(clusterName=NAME, addonName=OPERATOR)
+    named = {"clusterName": NAME, "addonName": OPERATOR}
+    until(lambda: aws("eks").describe_addon(**named)["addon"]["status"] == "ACTIVE")
+    hyp("set-cluster-context", "--cluster-name", NAME, "--region", REGION)
+
+    def jobs() -> list[list[str]]:
+        """The rows of the table: name, namespace and status."""
+        rows = [line.split() for line in hyp("list", "hyp-pytorch-job", "--namespace", "default").splitlines()]
+        return [row[:3] for row in rows if row[1:2] == ["default"]]
+
+    hyp("create", "hyp-pytorch-job", *JOB, "--node-count", "1", "--namespace", "default")
+    until(lambda: jobs() == [["demo", "default", "Running"]])
+    [pod] = governed.kubernetes("/api/v1/namespaces/default/pods")["items"]
+    [container] = pod["spec"]["containers"]
+    assert container["image"] == "registry.example/train:1"
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == "8"
+    hyp("delete", "hyp-pytorch-job", "--job-name", "demo", "--namespace", "default")
+    until(lambda: jobs() == [])
+    until(lambda: governed.kubernetes("/api/v1/namespaces/default/pods")["items"] == [])
