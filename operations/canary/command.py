@@ -18,10 +18,11 @@ from ..aws.account import Account
 from ..aws.clusters import Node, cluster
 from ..aws.clusters import nodes as cluster_nodes
 from ..commands import deploy
+from ..environments.checked import stop_on_errors
 from ..gates.run import run_gate
 from ..nodes.setup_records import setup_records
 from ..output.columns import columns
-from ..output.console import stop_on_errors, write_answer, write_note
+from ..output.console import write_answer, write_note
 
 _POLL_SECONDS: Final = 15.0
 _POLL_IN_SANDBOX: Final = 0.3

@@ -17,8 +17,9 @@ from ...config.loading.load import LoadedEnvironment
 from ..arguments import add_name, load
 from ..benchmarks.command import parsed
 from ..cdk.progress import Progress
+from ..environments.checked import stop_on_errors
 from ..environments.costs import today
-from ..output.console import stop_on_errors, write_json, write_line
+from ..output.console import write_json, write_line
 from .architecture import architecture
 from .assembly import Assembly, read_assembly
 from .drawing import drawing

@@ -30,7 +30,8 @@ from ...planning.simulation.traces.trace import Trace
 from ..arguments import add_name, load
 from ..aws.account import account_of
 from ..dashboards.sources import workspace
-from ..output.console import stop_on_errors, write_json, write_line, write_note
+from ..environments.checked import stop_on_errors
+from ..output.console import write_json, write_line, write_note
 from ..programs.prometheus import Prometheus
 from .decisions import decide
 from .document import document
