@@ -1,7 +1,7 @@
 """Rules on work that clusters of a project share: a manager of MultiKueue beside the environments of its workers."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from ....config.findings import Path, listed
 from ....config.settings.environment import Environment
@@ -15,11 +15,19 @@ _HERE: Final = ("governance", "kueue", "multikueue")
 _JOBS_SINCE: Final = (1, 32)
 
 
-def _pairs(view: ProjectView) -> Iterator[tuple[Link, Environment, Environment]]:
-    """Every link of which both ends are in the project, with its ends."""
+class _Ends(NamedTuple):
+    """A link with both of its environments."""
+
+    link: Link
+    manager: Environment
+    worker: Environment
+
+
+def _pairs(view: ProjectView) -> Iterator[_Ends]:
+    """Every link of which both ends are in the project."""
     for link in links(view.environments):
         if worker := worker_of(link, view.environments):
-            yield link, view.environments[link.manager], worker
+            yield _Ends(link, view.environments[link.manager], worker)
 
 
 def _at(link: Link, *path: str) -> Path:

@@ -3,6 +3,7 @@
 import heapq
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .cycle import Entry, Status
 from .work import Work
@@ -11,9 +12,18 @@ _AT_ONCE = (Status.SKIPPED, Status.PREEMPTING)
 _OF_SHAPE = (Status.NO_FIT, Status.NO_CANDIDATES)
 
 
-def key(work: Work) -> tuple[int, float, str]:
+class Standing(NamedTuple):
+    """By what work in a queue is ordered."""
+
+    below: int
+    """Its priority, negated: the highest goes first."""
+    since: float
+    uid: str
+
+
+def key(work: Work) -> Standing:
     """The order in which work waits."""
-    return (-work.priority, work.ordered, work.uid)
+    return Standing(-work.priority, work.ordered, work.uid)
 
 
 @dataclass
@@ -23,7 +33,7 @@ class WaitingQueue:
     is_strict: bool
     parked: dict[str, Work] = field(default_factory=dict)
     """By uid, until something becomes free in the tree of its cohort."""
-    _waiting: list[tuple[tuple[int, float, str], Work]] = field(default_factory=list)
+    _waiting: list[tuple[Standing, Work]] = field(default_factory=list)
     _pops: int = 0
     _unparked_in: int = -1
     _sticky: Work | None = None
