@@ -86,8 +86,8 @@ class ClusterAccess:
     def grant_principal(self) -> iam.IPrincipal:
         """The execution role: `bucket.grant_read(cluster)` lets its nodes read, and pods that have no role.
 
-        Groups that name a role are not meant. Where there is no execution role, the CDK warns or refuses, as for all that
-        is imported without its role.
+        Groups that name a role are not meant. Where there is no execution role, the CDK warns or refuses, as for
+        whatever is imported without its role.
         """
         if self.execution_role is None:
             return cast(iam.IPrincipal, iam.UnknownPrincipal(resource=cast(Construct, self)))

@@ -47,6 +47,15 @@ def write_answer(as_json: bool, document: Any, lines: Iterable[str]) -> None:
         write_line(line)
 
 
+def write_file(file: Path, text: str, *, option: str) -> None:
+    """Write a file that an option of the command line names. Raises CommandError."""
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        reason = f"{file} cannot be written: {error.strerror}"
+        raise CommandError(reason, f"name another file with {option}", 2) from None
+
+
 def from_here(file: Path) -> Path:
     """A file as somebody in this folder names it: relative to it where it lies below."""
     return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file

@@ -37,7 +37,7 @@ class Membership:
         """
         ids = _instance_ids(root)
         instances = listed(root)
-        for key, own in (("InstanceId", ids), ("CustomerIpAddress", _addresses())):
+        for key, own in (("InstanceId", ids), ("CustomerIpAddress", run(("hostname", "-I")).split())):
             for listed_node in instances:
                 entry = listed_node.entry
                 if entry.get(key) in own:
@@ -108,7 +108,3 @@ def _board_type(root: Path) -> str | None:
     file = root / "sys/devices/virtual/dmi/id/product_name"
     name = file.read_text(encoding="ascii").strip() if file.is_file() else ""
     return f"ml.{name}" if re.fullmatch(r"[a-z0-9-]+\.[a-z0-9-]+", name) else None
-
-
-def _addresses() -> list[str]:
-    return run(("hostname", "-I")).split()

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from ....config.catalog.software_matrix import number
 from ....config.findings import Path, listed
 from ....config.settings.environment import Environment
 from ...quota.links import Link, is_private, links, overlap, shared_work, worker_of
@@ -154,7 +155,7 @@ def kubernetes_that_hands_on(view: ProjectView) -> Problems:
     for link, manager, worker in _pairs(view):
         for environment in (manager, worker) if "job" in link.shared.jobs else ():
             eks = environment.cluster.eks
-            if eks.existing is None and tuple(map(int, eks.version.split("."))) < _JOBS_SINCE:
+            if eks.existing is None and number(eks.version) < _JOBS_SINCE:
                 yield Problem(
                     (environment.name, "cluster", "eks", "version"),
                     f"{environment.name} has Kubernetes {eks.version}; between {manager.name} and {worker.name} Jobs "
