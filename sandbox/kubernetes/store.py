@@ -235,6 +235,7 @@ class KubernetesStore:
         metadata["resourceVersion"] = str(self.revision)
         if key[1]:
             metadata["namespace"] = key[1]
+        # Whoever writes a manifest has no say in its status, as with the status subresource.
         if former and "status" in former and "status" not in stored:
             stored["status"] = former["status"]
         self.objects[key] = stored

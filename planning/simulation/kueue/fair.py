@@ -58,6 +58,7 @@ class _FairPreemption:
             return None
         for fr, value in self.requests.items():
             self.queue.add(fr, value)
+        # Shares are compared as if the work were admitted already, so its own usage counts from here on.
         retry: dict[str, list[Work]] = {}
         done = self._first(retry)
         if not done and len(self.policy.fair_strategies) > 1:
@@ -90,6 +91,8 @@ class _FairPreemption:
         within = self.queue.is_within(self.needed)
         for queue in self._ordered(self.candidates, set()):
             listed = self.candidates[queue.name]
+            # Within its guarantee a queue takes back without comparing shares (gate FairSharingPreemptWithinNominal,
+            # on).
             if queue is self.queue or within:
                 if self._take(listed.pop(0), IN_QUEUE if queue is self.queue else RECLAMATION):
                     return True
@@ -176,6 +179,7 @@ class _FairPreemption:
         if queue is None and below is None:
             dropped.add(id(cohort))
             return None
+        # Of a queue and a cohort with the same share the cohort goes first.
         if below is None or (queue is not None and compare(most, highest) < 0):
             return queue
         return self._next(below, candidates, dropped, path)
@@ -254,6 +258,7 @@ def _best(policy: Policy, cohort: Node, waiting: Mapping[str, Entry], described:
         for fr, value in usage.items():
             queue.add(fr, value)
         current = share(node, policy.resources)
+        # Only what the work asks for counts: borrowing of other resources does not set an entry back.
         borrows = any(node.usage[fr] > node.subtree[fr] for fr in usage)
         for fr, value in usage.items():
             queue.remove(fr, value)

@@ -209,6 +209,7 @@ class _Search:
                 continue
             group = self.queue.group_of(name)
             if group is None:
+                # Kueue ignores a resource of which nothing is asked for, also where no quota covers it.
                 if not total[name]:
                     continue
                 return _Choice(choice, tried, f"resource {name} unavailable in ClusterQueue")
@@ -233,6 +234,7 @@ class _Search:
         asked = tuple(name for name, value in requests.items() if value)
         mismatches = self.mismatches.setdefault((self.queue.name, asked, *(pods.shape for pods in self.pods)), {})
         pinned = {only[name] for name in requests if name in only}
+        # After the flavor at which the last search stopped, which need not be the one that it chose.
         for number in range(before + 1, len(group.flavors)):
             name = group.flavors[number]
             stopped = number

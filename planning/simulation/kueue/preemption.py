@@ -44,6 +44,7 @@ def is_beaten(policy: str, incoming: Work, candidate: Work) -> bool:
 def order(candidate: Work, queue: str, now: float) -> tuple[object, ...]:
     """By which candidates are preempted: the smallest first."""
     reserved = now if candidate.reserved is None else candidate.reserved
+    # Who is evicted already comes first, so that each cycle finds the same targets until their pods are gone.
     return (not candidate.evicted, candidate.queue == queue, candidate.priority, -reserved, candidate.uid)
 
 

@@ -72,8 +72,11 @@ class WaitingQueue:
         """Put back a head that was not admitted."""
         work = entry.work
         if entry.status is Status.PREEMPTING and not self.is_strict:
+            # Also after a cycle in which it fits no more: else others would take what its victims leave.
             self._sticky = work
         if self.is_strict:
+            # A strict queue waits for its head, whatever keeps it, unless its namespace is one that the queue never
+            # takes.
             at_once = entry.status is not Status.MISMATCH
         else:
             # Where a search has stopped, flavors remain.
@@ -136,4 +139,5 @@ class WaitingQueue:
         if alike:
             self._waiting = [item for item in self._waiting if item[1].shape != shape]
             heapq.heapify(self._waiting)
+            # What asks for the same is refused the same; Kueue spares itself the cycles.
             self.parked |= {work.uid: work for work in alike}
