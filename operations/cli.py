@@ -1,8 +1,8 @@
 """The `podwright` command: a table of sub-commands, each a module that is imported only when it is called.
 
-Modules of this room import at their top. Within functions stay the dispatch here; boto3, botocore, cdk8s, rich and
-plotly, which take longer to load than most commands to run, and what of ours loads them; the rules, where a command
-only looks at them when it has errors to print; and what only one of several ways of a command needs.
+Modules of this room import at their top. Within functions stay the dispatch here, and where only one way of a command
+needs them: boto3, botocore, rich and plotly, which take longer to load than most commands to run; and cdk8s with the
+charts that are made of it, since importing it starts Node.
 
 Exit codes: 0 done, 1 failed checks or a failed deployment, 2 a file or a command line that cannot be understood,
 130 interrupted by the user.

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from ..config.catalog.instance_type import InstanceType, UltraServer
+from ..config.catalog.instance_type import UltraServer
 from ..config.catalog.instance_types import Catalog
 from ..config.errors import InvalidValue
 
@@ -129,7 +129,7 @@ def machine(types: Catalog, name: str, spares: int = 0) -> Machine:
         name=unit.name if unit else row.name,
         instance_type=unit.instance_type if unit else row.name,
         accelerators=row.accelerator_count,
-        memory_gb=_memory(row),
+        memory_gb=row.accelerator_memory_mib / 1024,
         domain_instances=unit.instances - spares if unit else 1,
         link="NeuronLink" if row.accelerator_vendor == "neuron" else between_gpus,
         plans=row.training_plan,
@@ -143,10 +143,6 @@ def _ultraserver(types: Catalog, name: str) -> UltraServer | None:
     return max(
         named or [unit for unit in units if unit.instance_type == name], key=lambda unit: unit.instances, default=None
     )
-
-
-def _memory(row: InstanceType) -> float:
-    return row.accelerator_memory_mib / 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +183,7 @@ def minimum(model: Model, hardware: Machine, headroom: float = 0.0) -> int:
 
     `headroom` is the share of memory, from 0 to below 1, that is left to everything else.
     """
+    # A division that comes out even may end just above the whole number.
     return max(1, math.ceil(model.state / GB / usable_memory_gb(hardware, headroom) - 1e-9))
 
 

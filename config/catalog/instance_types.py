@@ -159,13 +159,21 @@ def _overridden(name: str, facts: Mapping[str, Any], types: Mapping[str, Instanc
     return InstanceType(name=name, **values, overridden=frozenset(values))
 
 
+class _Kind(NamedTuple):
+    """What a field holds."""
+
+    type: Any
+    origin: Any
+    """Of a generic type."""
+    optional: bool
+
+
 @cache
-def _kind(field: str) -> tuple[Any, Any, bool]:
-    """Type, its origin when it is generic, and whether None is allowed."""
+def _kind(field: str) -> _Kind:
     kind: Any = _FIELDS[field].type
     optional = isinstance(kind, UnionType)
     kind = get_args(kind)[0] if optional else kind
-    return kind, get_origin(kind), optional
+    return _Kind(kind, get_origin(kind), optional)
 
 
 def _value(field: str, specified: Any) -> Any:

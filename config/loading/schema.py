@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema
 
 from ..settings.base import Settings
 from ..settings.environment import Environment
 from .source import EXTENDS
 
 Schema = dict[str, Any]
+_DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 # Of each group of fields at least one is given.
 _ANY_OF: Final = {"Environment": ("instance_groups", "training_job_queues")}
@@ -44,10 +46,25 @@ def environment_schema(*, part: bool = False) -> Schema:
     for name, definition in definitions.items():
         _describe(definition, models[name])
     _describe(schema, Environment)
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "$defs": definitions}
+    schema = {"$schema": _DRAFT, **schema, "$defs": definitions}
     whole: Schema = _as_written(schema) | {"title": "podwright environment"}
     whole["properties"] = {EXTENDS: _EXTENDS} | whole["properties"]
     return _part(whole) | {"title": "part of a podwright environment"} if part else whole
+
+
+class _WithoutTitles(GenerateJsonSchema):
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def published_schema(model: type[BaseModel], title: str) -> Schema:
+    """The JSON Schema (draft 2020-12) of what podwright writes itself, with the docstring of every field."""
+    schema = model.model_json_schema(schema_generator=_WithoutTitles)
+    models = {item.__name__: item for item in _subclasses(Settings)}
+    for name, definition in {model.__name__: schema, **schema["$defs"]}.items():
+        for field, text in attribute_docstrings(models[name]).items():
+            definition["properties"][field]["description"] = text
+    return {"$schema": _DRAFT, **schema, "title": title}
 
 
 def attribute_docstrings(model: type[BaseModel]) -> dict[str, str]:

@@ -44,17 +44,16 @@ def install_spec(packages: PipelinePackages | None, account: str, region: str) -
     return {"version": "0.2", "phases": {"install": install}}
 
 
-def build_spec(commands: Sequence[str], *, before: Sequence[str], as_role: bool) -> dict[str, Any]:
-    """The build specification of a step.
+def build_spec(commands: Sequence[str], *, before: Sequence[str]) -> dict[str, Any]:
+    """The build specification of a step, whose commands take on the role in STEP_ROLE.
+
+    What they leave in `evidence/` goes to the bucket in EVIDENCE_BUCKET, under the id of the execution, also after a
+    failure.
 
     Args:
         commands: Command lines of the step.
         before: Commands that come before them, with the build's own permissions.
-        as_role: Whether the commands take on the role in STEP_ROLE. What they leave in `evidence/` then goes to the
-            bucket in EVIDENCE_BUCKET, under the id of the execution, also after a failure.
     """
-    if not as_role:
-        return {"version": "0.2", "phases": {"build": {"commands": [*before, *commands]}}}
     # A command line may hold several commands, which all need the role.
     run = [f"{_AS_ROLE} bash -euo pipefail -c {shlex.quote(command)}" for command in commands]
     upload = f'test ! -d {EVIDENCE} || aws s3 cp --recursive --only-show-errors {EVIDENCE} "s3://$EVIDENCE_BUCKET/$EXECUTION/"'

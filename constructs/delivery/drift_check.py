@@ -66,7 +66,7 @@ class DriftCheck(Construct):
 
         allow(builder.allowed, ["s3:GetObject", "s3:GetObjectVersion"], [bucket.arn_for_objects(project_zip)])
         allow(builder.allowed, ["s3:GetBucketAcl", "s3:GetBucketLocation", "s3:ListBucket"], [bucket.bucket_arn])
-        spec = build_spec(commands, before=[*login, INSTALL], as_role=True)
+        spec = build_spec(commands, before=[*login, INSTALL])
         project = codebuild.Project(
             self,
             "Project",

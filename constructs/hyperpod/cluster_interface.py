@@ -34,6 +34,11 @@ class IHyperPodCluster(Protocol):
         ...
 
     @property
+    def grant_principal(self) -> iam.IPrincipal:
+        """What its nodes may do is given to this."""
+        ...
+
+    @property
     def log_group_name(self) -> str:
         """The log group that HyperPod makes for it."""
         ...
@@ -71,6 +76,22 @@ class ClusterAccess:
     def connections(self) -> ec2.Connections:
         """Security groups of its nodes. Rules that are added are for what nodes talk to beside each other."""
         return ec2.Connections(security_groups=list(self.security_groups))
+
+    @property
+    def execution_role(self) -> iam.IRole | None:
+        """Role of the groups that name none; None where all name one, and where nobody said which it is."""
+        return None
+
+    @property
+    def grant_principal(self) -> iam.IPrincipal:
+        """The execution role: `bucket.grant_read(cluster)` lets its nodes read, and pods that have no role.
+
+        Groups that name a role are not meant. Where there is no execution role, the CDK warns or refuses, as for
+        whatever is imported without its role.
+        """
+        if self.execution_role is None:
+            return cast(iam.IPrincipal, iam.UnknownPrincipal(resource=cast(Construct, self)))
+        return self.execution_role.grant_principal
 
     @property
     def log_group_name(self) -> str:
@@ -138,7 +159,7 @@ class ClusterAccess:
         )
 
 
-@jsii.implements(ec2.IConnectable)
+@jsii.implements(ec2.IConnectable, iam.IGrantable)
 class ImportedCluster(ClusterAccess, Construct):
     """A cluster that is made elsewhere. `HyperPodCluster.from_cluster_attributes` makes one.
 
@@ -157,6 +178,7 @@ class ImportedCluster(ClusterAccess, Construct):
         cluster_arn: str,
         security_groups: Sequence[ec2.ISecurityGroup] = (),
         eks_cluster: eks.ICluster | None = None,
+        execution_role: iam.IRole | None = None,
     ) -> None:
         """Defines nothing: it only names.
 
@@ -167,9 +189,16 @@ class ImportedCluster(ClusterAccess, Construct):
             cluster_arn: Its ARN.
             security_groups: Those of its nodes, for `connections`.
             eks_cluster: The EKS cluster that orchestrates it; None with Slurm.
+            execution_role: That of its nodes, which is what the cluster is granted.
         """
         super().__init__(scope, construct_id)
         self.cluster_name = cluster_name
         self.cluster_arn = cluster_arn
         self.security_groups = list(security_groups)
         self.eks_cluster = eks_cluster
+        self._execution_role = execution_role
+
+    @property
+    def execution_role(self) -> iam.IRole | None:
+        """Role of its nodes; None where nobody said which it is."""
+        return self._execution_role

@@ -122,8 +122,7 @@ class EnvironmentCluster(ClusterAccess, Construct):
         self.scripts: LifecyclePublication = scripts or self._publish()
         """The published lifecycle scripts."""
         self._own_role: ExecutionRole | None = None
-        self.execution_role: iam.IRole | None = execution_role
-        """Role of the groups that name none; None where all name one."""
+        self._role: iam.IRole | None = execution_role
         self._allow(environment.groups.values())
 
         self._cluster = ClusterResource(
@@ -136,7 +135,7 @@ class EnvironmentCluster(ClusterAccess, Construct):
                 subnets=subnets,
                 more_subnets=more_subnets or {},
                 security_groups=self.security_groups,
-                execution_role=self.execution_role,
+                execution_role=self._role,
                 scripts_uri=self.scripts.source_uri,
                 volume_key=key,
                 file_systems=file_systems(environment, self._addresses),
@@ -164,7 +163,7 @@ class EnvironmentCluster(ClusterAccess, Construct):
             self.resource.node.add_dependency(self._own_role)
         if self._own_scripts:
             self.scripts.set_node_facts(self._node_facts())
-        self._cluster.set_groups(labelled_groups(environment, self._types), self.execution_role)
+        self._cluster.set_groups(labelled_groups(environment, self._types), self._role)
 
     def _storage_addresses(self) -> Addresses:
         """What only a deployment knows of where the nodes are and of their storage, as tokens."""
@@ -200,16 +199,21 @@ class EnvironmentCluster(ClusterAccess, Construct):
             protection=self._environment.protection,
         )
 
+    @property
+    def execution_role(self) -> iam.IRole | None:
+        """Role of the groups that name none; None where all name one."""
+        return self._role
+
     def _allow(self, groups: Iterable[GroupBase]) -> None:
         """Let the common role do what `groups` need that name none; make it for the first of them."""
         groups = [group for group in groups if group.role is None]
         needs = node_permissions(groups, self._types)
-        if needs is None or (self.execution_role and not self._own_role):
+        if needs is None or (self._role and not self._own_role):
             return
         keys = [self._imported_key(arn) for arn in volume_keys(groups)]
         if self._own_role is None:
             self._own_role = self._make_role(keys, needs)
-            self.execution_role = self._own_role.role
+            self._role = self._own_role.role
             return
         for key in keys:
             self._own_role.grant_volumes(key)

@@ -42,7 +42,7 @@ from .orchestrator import Orchestrator
 from .training_plan.reference import TrainingPlanReference
 
 
-@jsii.implements(ec2.IConnectable)
+@jsii.implements(ec2.IConnectable, iam.IGrantable)
 class HyperPodCluster(ClusterAccess, Construct):
     """A SageMaker HyperPod cluster on EKS or with Slurm, and what has to be there before its first node boots.
 
@@ -236,6 +236,7 @@ class HyperPodCluster(ClusterAccess, Construct):
         cluster_arn: str,
         security_groups: Sequence[ec2.ISecurityGroup] = (),
         eks_cluster: eks.ICluster | None = None,
+        execution_role: iam.IRole | None = None,
     ) -> IHyperPodCluster:
         """A cluster that is made elsewhere, by its attributes (see `ImportedCluster`)."""
         return ImportedCluster(
@@ -245,6 +246,7 @@ class HyperPodCluster(ClusterAccess, Construct):
             cluster_arn=cluster_arn,
             security_groups=security_groups,
             eks_cluster=eks_cluster,
+            execution_role=execution_role,
         )
 
     @property

@@ -1,6 +1,8 @@
 """Dashboards of a cluster in Amazon Managed Grafana: the workspace and what is put into it."""
 
 import aws_cdk as cdk
+import jsii
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
@@ -16,6 +18,7 @@ from .grafana_workspace import GrafanaWorkspace
 from .prometheus_workspace import PrometheusWorkspace
 
 
+@jsii.implements(iam.IGrantable)
 class ClusterGrafana(Construct):
     """A workspace of Managed Grafana with the dashboards of a cluster, which ask its workspace of Prometheus.
 
@@ -77,6 +80,8 @@ class ClusterGrafana(Construct):
             metrics_arn=workspace.arn,
             log_groups=[logs],
         )
+        self.role = grafana.role
+        """What Grafana asks AWS with."""
         pages = monitoring.pages
         GrafanaContent(
             self,
@@ -91,3 +96,8 @@ class ClusterGrafana(Construct):
             groups=settings.groups,
             key=key,
         )
+
+    @property
+    def grant_principal(self) -> iam.IPrincipal:
+        """Grafana's role: `other_workspace.grant_query(grafana.role)`, `bucket.grant_read(grafana)`."""
+        return self.role.grant_principal

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from .measured import Measured, Say, finish, results
+from .measured import Ended, Measured, Say, finish, results
 from .programs import Unavailable, environment, obtain
 
 QUERY_SECONDS = 60
@@ -47,7 +47,7 @@ def measure(facts: Mapping[str, Any], expected: int, mode: str, bundle: Path, ro
     if any(row[3] == "Enabled" for row in rows):
         return [*result, Measured("programs", (), None, "", "GPUs are divided (MIG): lines are for whole ones")]
     # Programs take all memory of a GPU, and a job beside them would fail.
-    if _ask("--query-compute-apps=pid")[1].strip():
+    if _ask("--query-compute-apps=pid").out.strip():
         return [*result, Measured("programs", (), None, "", "processes use the GPUs")]
     minimum, driver = str(facts.get("driver_minimum", "0")), rows[0][1]
     if facts.get("programs", "shipped") == "shipped" and _version(driver) < _version(minimum):
@@ -66,7 +66,7 @@ def measure(facts: Mapping[str, Any], expected: int, mode: str, bundle: Path, ro
     return result
 
 
-def _ask(query: str) -> tuple[int | None, str, str]:
+def _ask(query: str) -> Ended:
     return finish(["nvidia-smi", query, "--format=csv,noheader"], seconds=QUERY_SECONDS)
 
 

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 Say = Callable[..., None]
 """Writes one event with its facts into the node's log."""
@@ -66,10 +66,17 @@ def results(
     return [*measureds, Measured(name, devices, None, "", reason, failed=status not in (126, 127))]
 
 
-def finish(
-    command: Sequence[str], *, environment: Mapping[str, str] | None = None, seconds: float
-) -> tuple[int | None, str, str]:
-    """Run a command to its end; returns exit status, output and errors. The status is None when it took too long.
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    status: int | None
+    """None when it took too long."""
+    out: str
+    err: str
+
+
+def finish(command: Sequence[str], *, environment: Mapping[str, str] | None = None, seconds: float) -> Ended:
+    """Run a command to its end.
 
     Whatever the command started is ended with it. A command that is not there has the status 127.
     """
@@ -85,7 +92,7 @@ def finish(
             start_new_session=True,
         )
     except OSError as error:
-        return 127, "", str(error)
+        return Ended(127, "", str(error))
     try:
         out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -95,5 +102,5 @@ def finish(
             out, err = process.communicate(timeout=10)
         except subprocess.TimeoutExpired:
             out, err = "", "it cannot be ended"
-        return None, out, err
-    return process.returncode, out, err
+        return Ended(None, out, err)
+    return Ended(process.returncode, out, err)

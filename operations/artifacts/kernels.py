@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, get_args
 
+from ...config.catalog.software_matrix import number
 from ...config.errors import CommandError
 from ...config.loading.artifacts import CACHE, LOCK, LockedArchive, read_artifacts, write_artifacts
 from ...config.loading.project import Project
@@ -87,7 +88,7 @@ def build(root: Path, architecture: Architecture, *, update: bool = False) -> Pa
         # The linker binds to the build machine's glibc; one that is newer than the nodes' shows only when a node starts
         # it.
         too_new = newest_glibc(target / "bin")
-        if too_new > _numbers(recipe()["glibc_maximum"]):
+        if too_new > number(recipe()["glibc_maximum"]):
             raise CommandError(
                 f"the programs need glibc {'.'.join(map(str, too_new))}, Amazon Linux 2023 has "
                 f"{recipe()['glibc_maximum']}",
@@ -151,7 +152,7 @@ def newest_glibc(folder: Path) -> tuple[int, ...]:
     asked = (
         result for file in folder.iterdir() for result in re.findall(rb"\0GLIBC_([0-9.]+)(?=\0)", file.read_bytes())
     )
-    return max(_numbers(result.decode()) for result in asked)
+    return max(number(result.decode()) for result in asked)
 
 
 def pack_programs(folder: Path, into: Path) -> None:
@@ -216,7 +217,3 @@ def _contents(folder: Path, archive: Archive, compiler: str) -> str:
 
 def _files(folder: Path) -> Iterator[Path]:
     return iter(sorted(path for path in folder.rglob("*") if path.is_file()))
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))

@@ -18,10 +18,11 @@ from ..aws.account import Account
 from ..aws.clusters import Node, cluster
 from ..aws.clusters import nodes as cluster_nodes
 from ..commands import deploy
+from ..environments.checked import stop_on_errors
 from ..gates.run import run_gate
 from ..nodes.setup_records import setup_records
 from ..output.columns import columns
-from ..output.console import stop_on_errors, write_answer, write_note
+from ..output.console import write_answer, write_note
 
 _POLL_SECONDS: Final = 15.0
 _POLL_IN_SANDBOX: Final = 0.3
@@ -44,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
     if not environment.has_cluster:
         raise CommandError(f"{environment.name} has no cluster, so there is no node to begin with", code=2)
     account = account_for(args, environment)
+    # The counts that are deployed are kept: a canary of a cluster that is there would else take its nodes away.
     present = cluster(account, environment.cluster.name)
     deployed = {group.name: group.target for group in present.groups} if present else {}
     counts = canary_counts(environment, deployed)
@@ -82,6 +84,7 @@ def _waited(
         records = setup_records(environment, account, own)
         rows = [_row(node, records.get(node.id), _writes(loaded, node.group)) for node in nodes]
         rows += [_absent(name, count) for name, count in counts.items() if count and not _has(nodes, name)]
+        # One that is lost decides: the others could only confirm it, at the price of their instances.
         done = all(row["ok"] for row in rows) or any(row["final"] for row in rows)
         if done or time.monotonic() > end:
             return rows

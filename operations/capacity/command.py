@@ -235,6 +235,7 @@ def _reserve(args: argparse.Namespace) -> int:
             "deploy, or take `purchase: true` out to buy it here; a plan has one buyer",
             2,
         )
+    # It is bought already; the file may still lack what only the account knows.
     if plan.arn:
         account = account_for(args, environment)
         return _report(args, _file(args, environment), reserve.existing(account, args.plan, plan.arn))
@@ -249,6 +250,7 @@ def _reserve(args: argparse.Namespace) -> int:
             "do not continue: it would be bought a second time."
         )
         return _close(args, buyer, request.key, warning)
+    # What an earlier run began comes first: another offer would be a second purchase.
     outcome, offer = earlier(buyer, request.key, request), None
     if outcome is None:
         offer = _offer(args, environment, buyer, request)
@@ -316,6 +318,7 @@ def _extend(args: argparse.Namespace) -> int:
     existing = extend.extendable(buyer, environment, args.plan, f"podwright capacity show {args.environment}")
     arn, file = existing.plan.arn, _file(args, environment)
     if file and not choosing and not args.nothing_was_bought:
+        # Somebody may have bought it in the console.
         already = extend.extended_already(buyer, existing, args.plan, settings)
         if already:
             return _report(args, file, already)

@@ -42,6 +42,7 @@ def ask_all(
                 name = left.get_nowait()
             except queue.Empty:
                 return
+            # Faults and logs name the thread, and by it the question.
             threading.current_thread().name = name
             try:
                 done.put((name, questions[name](), None))
@@ -52,6 +53,7 @@ def ask_all(
 
     started = time.monotonic()
     for _ in range(min(at_once or len(questions), len(questions))):
+        # Daemons: a question that hangs must not keep the process from ending.
         threading.Thread(target=work, daemon=True).start()
     answers: dict[str, T | Unseen] = {}
     while len(answers) < len(questions):

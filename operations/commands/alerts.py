@@ -17,8 +17,9 @@ from ...planning.monitoring.alerts.alert import Alert
 from ...planning.monitoring.alerts.manager import as_yaml, definition
 from ...planning.monitoring.recordings import recording_groups
 from ..arguments import add_name
+from ..environments.checked import stop_on_errors
 from ..output.columns import columns
-from ..output.console import stop_on_errors, write_answer, write_line
+from ..output.console import write_answer, write_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,15 +7,33 @@ also held against one another: names, ranges, plans, and the links of MultiKueue
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...config.errors import CommandError, InvalidFile
 from ...config.findings import Finding, counted, errors
 from ...config.loading.load import LoadedEnvironment
 from ...config.loading.project import Project
+from ...planning.helm.chart_types import chart_type_findings
+from ...planning.rules import findings
+from ...planning.rules.project.project import project_findings
+from ..environments.costs import brief
 from ..output.console import write_findings, write_json, write_line
 
-Result = tuple[str, int, list[Finding], dict[str, Any] | None]
+
+class Checked(NamedTuple):
+    """What came of one environment."""
+
+    name: str
+    exit_code: int
+    findings: list[Finding]
+    cost: dict[str, Any] | None = None
+    """What it costs, where nothing is wrong."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As `--json` prints it."""
+        shown = [item.to_json() for item in self.findings]
+        code = self.exit_code
+        return {"environment": self.name, "ok": code == 0, "exit_code": code, "findings": shown, "cost": self.cost}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,17 +53,17 @@ def run(args: argparse.Namespace) -> int:
     names = args.environments or project.names
     if not names:
         raise CommandError(f"{args.project} holds no environments/*.yaml", "`podwright init DIR` starts a project", 2)
-    loaded, results = dict[str, LoadedEnvironment](), list[Result]()
+    loaded, results = dict[str, LoadedEnvironment](), list[Checked]()
     for name in names:
         try:
             loaded[name] = project.load(name)
         except InvalidFile as error:
-            results.append((name, 2, error.findings, None))
-    compared = _compared(loaded) if not args.environments and len(loaded) == len(names) > 1 else {}
-    results += [(name, *_check(args.project, item, compared.get(name, []))) for name, item in loaded.items()]
-    results.sort(key=lambda result: names.index(result[0]))
+            results.append(Checked(name, 2, error.findings))
+    compared = project_findings(loaded) if not args.environments and len(loaded) == len(names) > 1 else {}
+    results += [_check(args.project, name, item, compared.get(name, [])) for name, item in loaded.items()]
+    results.sort(key=lambda result: names.index(result.name))
     if args.json:
-        write_json({"environments": [_report(*result) for result in results]})
+        write_json({"environments": [result.to_json() for result in results]})
     else:
         for index, (name, code, matches, cost) in enumerate(results):
             if index and matches:
@@ -57,29 +75,10 @@ def run(args: argparse.Namespace) -> int:
                 write_line(f"    {cost['summary']}")
     if len(loaded) < len(names) and not args.environments and not args.json:
         write_line("the environments were not held against one another, because some cannot be read")
-    return max(code for _, code, *_ in results)
+    return max(result.exit_code for result in results)
 
 
-def _compared(loaded: dict[str, LoadedEnvironment]) -> dict[str, list[Finding]]:
-    """What the rules of projects find, by environment."""
-    from ...planning.rules.project.project import project_findings
-
-    return project_findings(loaded)
-
-
-def _check(
-    root: Path, loaded: LoadedEnvironment, compared: list[Finding]
-) -> tuple[int, list[Finding], dict[str, Any] | None]:
-    """Exit code, findings and, where nothing is wrong, what the environment costs."""
-    from ...planning.helm.chart_types import chart_type_findings
-    from ...planning.rules import findings
-    from ..environments.costs import brief
-
+def _check(root: Path, name: str, loaded: LoadedEnvironment, compared: list[Finding]) -> Checked:
     fetched = chart_type_findings(root, loaded.environment, loaded.source)
     results = [*findings(loaded.environment, loaded.source), *fetched, *compared]
-    return (1, results, None) if errors(results) else (0, results, brief(loaded.environment))
-
-
-def _report(name: str, code: int, findings: list[Finding], cost: dict[str, Any] | None) -> dict[str, Any]:
-    shown = [item.to_json() for item in findings]
-    return {"environment": name, "ok": code == 0, "exit_code": code, "findings": shown, "cost": cost}
+    return Checked(name, 1, results) if errors(results) else Checked(name, 0, results, brief(loaded.environment))

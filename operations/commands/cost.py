@@ -9,8 +9,9 @@ import argparse
 from ...config.loading.project import Project
 from ...planning.cost.costs import costs
 from ..arguments import add_name
+from ..environments.checked import stop_on_errors
 from ..environments.costs import lines, report, today
-from ..output.console import stop_on_errors, write_answer
+from ..output.console import write_answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

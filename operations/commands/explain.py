@@ -10,6 +10,7 @@ import sys
 
 from ...config.errors import CommandError
 from ...config.findings import listed
+from ...planning.monitoring.alerts import alerts, pages
 from ...planning.rules.pages import UnknownFinding, explain, level, titles
 from ..output.console import write_answer, write_line
 
@@ -47,9 +48,6 @@ def _alert(name: str) -> str:
     """The page of an alert; empty for a name that none has. Ids of findings have digits, which no alert's name has."""
     if not name.isalpha():
         return ""
-    from ...planning.monitoring.alerts import alerts
-    from ...planning.monitoring.alerts.pages import page
-
     known = {item.lower(): item for item in alerts()}
     if name.lower() not in known:
         close = difflib.get_close_matches(name.lower(), known, 3, 0.6)
@@ -57,4 +55,4 @@ def _alert(name: str) -> str:
         raise CommandError(
             f"there is no alert {name}; {near}", "`podwright alerts ENV` lists those of an environment", 2
         )
-    return page(known[name.lower()])
+    return pages.page(known[name.lower()])

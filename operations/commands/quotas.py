@@ -10,8 +10,9 @@ from ...config.catalog.instance_types import environment_types
 from ...config.loading.project import Project
 from ...planning.quota.policy import environment_policy
 from ..arguments import add_name
+from ..environments.checked import stop_on_errors
 from ..environments.quotas import lines, report
-from ..output.console import stop_on_errors, write_answer
+from ..output.console import write_answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -17,6 +17,7 @@ from ...config.settings.observability import Observability
 from ...planning.monitoring.collected import collected
 from ...planning.monitoring.dashboards import dashboards
 from ...planning.monitoring.dashboards.panel import Dashboard, uid
+from ...planning.monitoring.grafana_json import grafana_json
 from ..arguments import account_for, add_environment, load
 from ..output.console import write_line
 from ..programs.prometheus import Prometheus, QueryError
@@ -60,8 +61,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace, environment: Environment, pages: tuple[Dashboard, ...]) -> int:
-    from ...planning.monitoring.grafana_json import grafana_json
-
     folder = args.output or Path(f"dashboards-{environment.name}")
     folder.mkdir(parents=True, exist_ok=True)
     for page in pages:

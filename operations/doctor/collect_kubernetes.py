@@ -5,7 +5,7 @@ import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
@@ -124,14 +124,21 @@ def _packed(lines: list[str]) -> Iterator[tuple[str, Any]]:
             packed += line.strip()
 
 
-def _wanted_logs(collection: "Collection") -> Iterator[tuple[Pod, str, bool]]:
-    """Pod, container, and whether its run before is meant: of pods that stand still, and of jobs that use EFA."""
+class _Log(NamedTuple):
+    pod: Pod
+    container: str
+    previous: bool
+    """Whether the container's run before is meant."""
+
+
+def _wanted_logs(collection: "Collection") -> Iterator[_Log]:
+    """Those of pods that stand still, and of jobs that use EFA."""
     text = collection.files.get(SOURCES["pods"].file)
     pods = pods_of(json.loads(text)["items"], collection.now) if text else []
     jobs = {pod.subject: pod for pod in pods if pod.phase == "Running" and pod.asks_for("vpc.amazonaws.com/efa")}
     desired = [pod for pod in pods if pod.stands_still and pod.node][:_MOST_LOGS]
     for pod in (*desired, *list(jobs.values())[: _MOST_LOGS - len(desired)]):
         for status in pod.containers:
-            yield pod, status["name"], False
+            yield _Log(pod, status["name"], previous=False)
             if status.get("restartCount"):
-                yield pod, status["name"], True
+                yield _Log(pod, status["name"], previous=True)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ...config.catalog.instance_types import catalog
 from .bundle import SOURCES, Bundle, moment
@@ -105,7 +105,7 @@ def _events(bundle: Bundle, scene: Scene, pods: Sequence[Pod], after: dict[str, 
     # Without their pods, nobody knows which events are over: those that Kubernetes repeats are not.
     hidden = "pods" in bundle.unseen
     items = bundle.items("kubernetes_events", "items")
-    made: dict[tuple[str, str, str], datetime] = {}
+    made: dict[_About, datetime] = {}
     for item in items:
         last = _last(item)
         if item.get("type") == "Normal" and "Success" in str(item.get("reason")) and last:
@@ -113,7 +113,8 @@ def _events(bundle: Bundle, scene: Scene, pods: Sequence[Pod], after: dict[str, 
     for item in items:
         if item.get("type") == "Normal":
             continue
-        kind, namespace, name = _about(item)
+        about = _about(item)
+        kind, namespace, name = about
         reason, message = item.get("reason", ""), item.get("message") or item.get("note", "")
         pod = by_name.get((namespace, name)) if kind in ("", "Pod") else None
         still = pod is not None and pod.stands_still
@@ -141,7 +142,7 @@ def _events(bundle: Bundle, scene: Scene, pods: Sequence[Pod], after: dict[str, 
         elif last is None or scene.since(last) < _NOW:
             symptom = reason in _FAILED_TO_MAKE
             subject = f"job {namespace}/{name}"
-            if last and last < made.get((kind, namespace, name), last):
+            if last and last < made.get(about, last):
                 continue
             passes = symptom or reason == _UNSCHEDULABLE
             if passes and subject in after and all(p.started for p in pods if p.subject == subject):
@@ -150,11 +151,18 @@ def _events(bundle: Bundle, scene: Scene, pods: Sequence[Pod], after: dict[str, 
             yield Signal("kubernetes", text, subject, source_file, after=because, time=last, symptom=symptom)
 
 
-def _about(item: dict[str, Any]) -> tuple[str, str, str]:
-    """Kind, namespace and name of an event's object."""
+class _About(NamedTuple):
+    """An event's object."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+def _about(item: dict[str, Any]) -> _About:
     about = item.get("involvedObject") or item.get("regarding") or {}
     namespace = about.get("namespace") or item.get("metadata", {}).get("namespace", "default")
-    return about.get("kind", ""), namespace, about.get("name", "")
+    return _About(about.get("kind", ""), namespace, about.get("name", ""))
 
 
 def _repeats(item: dict[str, Any]) -> bool:

@@ -77,6 +77,7 @@ class Pod:
         """How containers ended badly: now, or just before they were started again."""
         results = []
         for container in self.containers:
+            # A container that was started again has its failure in lastState.
             for state in (container.get("state", {}), container.get("lastState", {})):
                 end = state.get("terminated") or {}
                 if end.get("exitCode") or end.get("reason") in ("OOMKilled", "Error", "StartError"):
@@ -93,6 +94,7 @@ class Pod:
     @property
     def stands_still(self) -> bool:
         """Whether something is wrong with it now."""
+        # A damaged bundle may lack the time; the pod then counts as old, so that it is looked at.
         age = self._now - self.created if self.created else STARTING
         if self.phase == "Succeeded":
             return False

@@ -99,13 +99,13 @@ def compare(
     read = len(held)
     groups = rules.wanted(templates, resolver)
     existing = rules.live(account, list(groups)) if groups else {}
-    for group, (stack, key, asked) in groups.items():
+    for id, group in groups.items():
         read += 1
-        for change, rule in rules.unlike(asked, existing[group]):
+        for change, rule in rules.unlike(group.rules, existing[id]):
             words = (
                 "somebody opened it" if change == "added" else "somebody closed it: EFA and Lustre hang without rules"
             )
             template, live = (None, str(rule)) if change == "added" else (str(rule), None)
-            drifts.append(Drift(stack, key, rules.GROUP, f"{group} rule", template, live, False, words))
+            drifts.append(Drift(group.stack, group.logical_id, rules.GROUP, f"{id} rule", template, live, False, words))
     counts = {name: group.count for name, group in environment.groups.items()}
     return Comparison(tuple(drifts), read, tuple(explained(drifts, counts, cluster)))

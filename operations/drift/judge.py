@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ...config.catalog.facts import cited, table
 from ..effects.compare import Difference, canonical, differences
@@ -102,20 +102,16 @@ def _judged(
 ) -> Drift | None:
     """A difference as drift, and why it is noise; None where a service is only silent."""
     change = _CHANGES.get(difference.change, "changed")
-    for pattern, when, condition, noise, what, sources in _table().get(kind, ()):
-        if (
-            when in (change, "any")
-            and pattern.fullmatch(difference.pattern)
-            and _holds(condition, difference, template, live)
-        ):
-            return Drift(
-                stack, logical_id, kind, difference.path, difference.before, difference.after, noise, what, sources
-            )
+    values = difference.path, difference.before, difference.after
+    for row in _table().get(kind, ()):
+        fits = row.change in (change, "any") and row.pattern.fullmatch(difference.pattern)
+        if fits and _holds(row.condition, difference, template, live):
+            return Drift(stack, logical_id, kind, *values, row.noise, row.what, row.sources)
     if change != "changed" and not difference.pattern.endswith("*"):
         # A template that is silent leaves a property to the service, and a service need not show all that it was told.
         return None
     words = {"added": "not in the template", "gone": "no longer there"}.get(change, "unlike the template")
-    return Drift(stack, logical_id, kind, difference.path, difference.before, difference.after, False, words)
+    return Drift(stack, logical_id, kind, *values, False, words)
 
 
 def _holds(condition: str, difference: Difference, template: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
@@ -132,13 +128,24 @@ def _holds(condition: str, difference: Difference, template: Mapping[str, Any], 
             return True
 
 
+class _Row(NamedTuple):
+    """What is known of one kind of difference."""
+
+    pattern: re.Pattern[str]
+    change: str
+    condition: str
+    noise: bool
+    what: str
+    sources: tuple[str, ...]
+
+
 @cache
-def _table() -> dict[str, list[tuple[re.Pattern[str], str, str, bool, str, tuple[str, ...]]]]:
-    results: dict[str, list[tuple[re.Pattern[str], str, str, bool, str, tuple[str, ...]]]] = {}
+def _table() -> dict[str, list[_Row]]:
+    results: dict[str, list[_Row]] = {}
     for row in table("drift"):
         pattern = re.compile(re.escape(row["path"]).replace(r"\*", "[^/]+"))
         sources = tuple(str(source) for source in cited(row["source"]))
-        entry = pattern, row["change"], row["when"], row["verdict"] == "noise", row["what"], sources
+        entry = _Row(pattern, row["change"], row["when"], row["verdict"] == "noise", row["what"], sources)
         results.setdefault(row["type"], []).append(entry)
     return results
 

@@ -32,9 +32,18 @@ class Rule:
         return f"{self.way} {self.what} {self.peer or 'of a peer that is not known here'}"
 
 
-def wanted(templates: Mapping[str, Template], resolver: Resolver) -> dict[str, tuple[str, str, list[Rule]]]:
-    """The rules that the templates ask for, by the id of their group, each with the group's stack and logical id."""
-    results: dict[str, tuple[str, str, list[Rule]]] = {}
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A security group as the templates ask for it."""
+
+    stack: str
+    logical_id: str
+    rules: list[Rule]
+
+
+def wanted(templates: Mapping[str, Template], resolver: Resolver) -> dict[str, Group]:
+    """The groups that the templates ask for, by id."""
+    results: dict[str, Group] = {}
     items = [(stack, key, item) for stack, template in templates.items() for key, item in resources(template)]
     for stack, key, item in items:
         if item["Type"] == GROUP and (group := _id_of(resolver, stack, key)):
@@ -46,13 +55,13 @@ def wanted(templates: Mapping[str, Template], resolver: Resolver) -> dict[str, t
                 if "SecurityGroupEgress" in own
                 else silent
             )
-            results[group] = stack, key, rules
+            results[group] = Group(stack, key, rules)
     for stack, _, item in items:
         if way := _WAYS.get(item["Type"]):
             own = resolver.value(item["Properties"], stack)
             # Rules for groups of other stacks belong to what those stacks say.
             if own["GroupId"] in results:
-                results[own["GroupId"]][2].append(_rule(way, own))
+                results[own["GroupId"]].rules.append(_rule(way, own))
     return results
 
 

@@ -17,8 +17,9 @@ from ...config.loading.load import LoadedEnvironment
 from ...planning.delivery.gate_evidence import Evidence
 from ...planning.delivery.gate_table import gate_table, settings_of, why_not
 from ..arguments import account_for, add_name, add_sandbox, load
+from ..environments.checked import stop_on_errors
 from ..output.columns import columns
-from ..output.console import stop_on_errors, write_answer, write_json, write_line, write_note
+from ..output.console import write_answer, write_json, write_line, write_note
 from .evidence import Keeper, summary
 from .run import gate_names, run_gate
 

@@ -88,6 +88,7 @@ class ClusterJob:
         state, _ = state_of(self.item)
         if state in ("succeeded", "failed"):
             return state
+        # An elastic job has several Workloads; with quota for one of them it runs, and waits only to grow.
         if self.workloads and len(self.waiting) == len(self.workloads):
             if not all(item["spec"].get("active", True) for item in self.waiting):
                 return "paused"
@@ -126,6 +127,7 @@ class ClusterJob:
         """What it asks for by resource: of its Workloads, else of its pods that have not ended."""
         if self.workloads:
             return _sum(pair for item in self.workloads for pair in _of_workload(item))
+        # Pods alone would leave out those of a suspended job, which Kueue has not let be made.
         running = [pod for pod in self.pods if pod.phase not in ("Succeeded", "Failed")]
         return _sum((_of_pod(pod.spec), 1) for pod in running)
 
@@ -218,6 +220,7 @@ def _read(
     served = set(kubectl.run("api-resources", "--no-headers", "--output=name").split())
     asked = ["pods", *JOBS, *(_KUEUE if kueue else ()), *more]
     kinds = ",".join(kind for kind in asked if kind in served)
+    # One request for all namespaces where somebody may make it; people of one team mostly may not.
     if everywhere:
         try:
             return kubectl.items(kinds, "--all-namespaces"), []
@@ -238,7 +241,7 @@ def _read(
 
 def _jobs(items: Sequence[Object], teams: Mapping[str, str], now: datetime) -> Iterator[ClusterJob]:
     """Jobs that no other of them owns, with the pods and Workloads that come from each."""
-    kinds = {_singular(name): kind for name, kind in JOBS.items()}
+    kinds = {name.partition(".")[0].removesuffix("s"): kind for name, kind in JOBS.items()}
     owners = {item["metadata"]["uid"]: _owner(item) for item in items}
     tops = {item["metadata"]["uid"]: item for item in items if item["kind"].lower() in kinds}
     tops = {uid: item for uid, item in tops.items() if _owner(item) not in tops}
@@ -261,10 +264,6 @@ def _jobs(items: Sequence[Object], teams: Mapping[str, str], now: datetime) -> I
         )
 
 
-def _singular(name: str) -> str:
-    return name.partition(".")[0].removesuffix("s")
-
-
 def _sort_key(item: Object) -> tuple[str, str, str]:
     return item["metadata"].get("namespace", ""), _created(item), item["metadata"]["name"]
 
@@ -275,6 +274,7 @@ def _created(item: Object) -> str:
 
 def _owner(item: Object) -> str:
     references = item["metadata"].get("ownerReferences") or [{}]
+    # Several objects may own one; the controller among them is the one that made it.
     controller = next((entry for entry in references if entry.get("controller")), references[0])
     return controller.get("uid", "")
 
@@ -320,6 +320,7 @@ def _of_workload(workload: Object) -> Iterator[tuple[Mapping[str, Any], int]]:
 def _of_pod(spec: Object) -> dict[str, int]:
     """What a pod asks for; what its first containers ask for counts where it is more."""
     containers = _sum((_requests(container), 1) for container in spec.get("containers", ()))
+    # They run one after the other before the others, so each counts by itself.
     for container in spec.get("initContainers", ()):
         containers |= {name: max(count, containers.get(name, 0)) for name, count in _requests(container).items()}
     return containers
@@ -328,6 +329,7 @@ def _of_pod(spec: Object) -> dict[str, int]:
 def _requests(container: Object) -> dict[str, int]:
     """Requests in the units of quotas: thousandths of a processor, MiB of memory, devices."""
     resources = container.get("resources") or {}
+    # Kubernetes takes a limit for the request where there is none.
     amounts = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     return {name: amount_of(name, amount) for name, amount in amounts.items()}
 

@@ -96,6 +96,7 @@ def _pods(
             break
         words = f"{job.name} is {job.state}" + (f": {job.reason}" if job.reason else "")
         if words != state:
+            # Said once for each state: it is asked every few seconds.
             write_note(words)
             state = words
         time.sleep(POLL_SECONDS if isinstance(kubectl, InVpc) else _POLL)
@@ -129,6 +130,7 @@ def _accelerators(pod: Pod) -> int:
 
 def ranks_of(job: ClusterJob, pod: Pod) -> int:
     """Processes of a pod: as many as the job says, else one for each accelerator."""
+    # It may be a number or a word, such as auto, that only the pod itself resolves.
     stated: Any = job.item.get("spec", {}).get("nprocPerNode")
     return int(stated) if str(stated or "").isdigit() else max(_accelerators(pod), 1)
 

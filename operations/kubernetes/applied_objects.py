@@ -6,7 +6,7 @@ not among them.
 
 import json
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..aws.account import Account
 from ..aws.stacks import template
@@ -28,13 +28,22 @@ def applied_objects(account: Account, stacks: Iterable[str]) -> list[dict[str, s
     return sorted(results, key=lambda item: (item["kind"], item["namespace"], item["name"]))
 
 
-def object_rows(objects: Iterable[dict[str, str]]) -> list[tuple[str, str, str]]:
-    """Namespace, kind and names, a row for each kind in each namespace; of many names the first."""
+class ObjectRow(NamedTuple):
+    """The objects of one kind in one namespace."""
+
+    namespace: str
+    kind: str
+    names: str
+    """Of many the first."""
+
+
+def object_rows(objects: Iterable[dict[str, str]]) -> list[ObjectRow]:
+    """A row for each kind in each namespace, sorted."""
     rows: dict[tuple[str, str], list[str]] = {}
     for item in objects:
         rows.setdefault((item["namespace"], item["kind"]), []).append(item["name"])
     return [
-        (namespace or "(cluster)", kind, ", ".join(names[:_SHOWN_NAMES]) + _rest(len(names)))
+        ObjectRow(namespace or "(cluster)", kind, ", ".join(names[:_SHOWN_NAMES]) + _rest(len(names)))
         for (namespace, kind), names in sorted(rows.items())
     ]
 

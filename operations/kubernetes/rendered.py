@@ -6,6 +6,16 @@ A test holds this list to the templates: for each environment both have the same
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from ...cdk8s_charts.deployment_readers import deployment_readers
+from ...cdk8s_charts.kai import kai_objects
+from ...cdk8s_charts.kueue import kueue_objects
+from ...cdk8s_charts.namespace_readers import TEAM_NAMESPACE_READERS, namespace_readers
+from ...cdk8s_charts.priority_classes import priority_classes
+from ...cdk8s_charts.team import team_namespaces, team_objects, team_roles
+from ...cdk8s_charts.team_folders import team_folders
+from ...cdk8s_charts.team_guard import team_guard
+from ...cdk8s_charts.training_runtime import torch_runtime
+from ...cdk8s_charts.yunikorn import yunikorn_objects
 from ...config.catalog.images import Image
 from ...config.catalog.instance_types import Catalog, environment_types
 from ...config.catalog.kubernetes_groups import (
@@ -40,15 +50,9 @@ def rendered(environment: Environment, values: DeployedValues, mirror: Mapping[s
     types = environment_types(environment.instance_types)
     yield from _cluster(environment, types, mirror)
     if environment.platform.kubeflow_trainer:
-        from ...cdk8s_charts.training_runtime import torch_runtime
-
         yield torch_runtime()
     governance = environment.governance
     if engine := governance.engine:
-        from ...cdk8s_charts.team import team_namespaces, team_objects, team_roles
-        from ...cdk8s_charts.team_folders import team_folders
-        from ...cdk8s_charts.team_guard import team_guard
-
         if engine != "hyperpod" or governance.teams:
             placement = system_placement(environment.cluster, environment.instance_groups)
             yield from team_roles()
@@ -58,8 +62,6 @@ def rendered(environment: Environment, values: DeployedValues, mirror: Mapping[s
             yield from team_guard(engine, pod_freedoms(governance, environment.jobs.values()))
         yield from _ENGINES[engine](environment, types)
         if priorities := pod_priorities(governance, environment.jobs.values()):
-            from ...cdk8s_charts.priority_classes import priority_classes
-
             yield from priority_classes(priorities)
 
 
@@ -81,24 +83,14 @@ def _cluster(environment: Environment, types: Catalog, mirror: Mapping[str, Imag
         yield from chart.to_json()
 
 
-def _readers(name: str, group: str, deployment: str) -> Iterable[Object]:
-    from ...cdk8s_charts.deployment_readers import deployment_readers
-
-    return deployment_readers(name, group=group, deployment=deployment)
-
-
 def _hyperpod(environment: Environment, types: Catalog) -> Iterator[Object]:
     """Quotas are CloudFormation's; Kubernetes only has who may watch the add-on and the teams' namespaces."""
-    from ...cdk8s_charts.namespace_readers import TEAM_NAMESPACE_READERS, namespace_readers
-
-    yield from _readers("podwright-kueue-readers", KUEUE_READERS, CONTROLLER)
+    yield from deployment_readers("podwright-kueue-readers", group=KUEUE_READERS, deployment=CONTROLLER)
     if names := awaited_namespaces(environment.governance):
         yield from namespace_readers(TEAM_NAMESPACE_READERS, group=NAMESPACE_READERS, namespaces=names)
 
 
 def _kueue(environment: Environment, types: Catalog) -> Iterator[Object]:
-    from ...cdk8s_charts.kueue import kueue_objects
-
     governance = environment.governance
     yield from kueue_objects(
         environment_policy(environment, types), governance.kueue, countable_groups(environment), types
@@ -106,16 +98,12 @@ def _kueue(environment: Environment, types: Catalog) -> Iterator[Object]:
 
 
 def _kai(environment: Environment, types: Catalog) -> Iterator[Object]:
-    from ...cdk8s_charts.kai import kai_objects
-
     governance = environment.governance
-    yield from _readers("podwright-kai-readers", KAI_READERS, KAI_CONTROLLER)
+    yield from deployment_readers("podwright-kai-readers", group=KAI_READERS, deployment=KAI_CONTROLLER)
     yield from kai_objects(environment_policy(environment, types), governance.kai, types, governance.wait_for_pods)
 
 
 def _yunikorn(environment: Environment, types: Catalog) -> Iterator[Object]:
-    from ...cdk8s_charts.yunikorn import yunikorn_objects
-
     yield from yunikorn_objects(environment_policy(environment, types), environment.governance.yunikorn)
 
 

@@ -80,6 +80,7 @@ class Live:
             return None, ""
         result = attempt(lambda: way(project, environment, account))
         if isinstance(result, Unseen):
+            # Its words say more than that the question failed: which file, or which context is missing.
             return None, str(result.__cause__)
         return result, "" if result else f"no way to it from here; `podwright connect {environment.name}` opens one"
 
@@ -114,6 +115,7 @@ class Live:
 
     def _quotas(self, cluster: Cluster) -> list[Report]:
         rows = quota_rows(self._environment, self._account, cluster.arn)
+        # A row without a team says that SageMaker refused; raised, it stands among what was not seen.
         if rows and not rows[0]["team"]:
             raise CommandError(f"{rows[0]['message']} on ListComputeQuotas")
         return rows
@@ -197,6 +199,7 @@ def _sums(usage: list[Report], field: str) -> dict[str, int]:
     """Accelerators by resource. CPU and memory follow them, and are left out."""
     sums: Counter[str] = Counter()
     for part in usage:
+        # Extended resources have a domain in their name; cpu and memory have none.
         if "/" in part["name"] and (amount := int(part.get(field) or 0)):
             sums[part["name"]] += amount
     return dict(sums)

@@ -5,7 +5,11 @@ import sys
 import time
 from collections.abc import Callable
 
+from rich.console import Console
+from rich.live import Live as Screen
+
 from ..output.console import write_line
+from .draw import draw
 from .reader import Live, Report
 
 
@@ -25,10 +29,6 @@ def watch(
                 _print(live.read(), as_json)
                 done += 1
             return
-        from rich.live import Live as Screen
-
-        from .draw import draw
-
         with Screen(draw(live.read()), screen=True, auto_refresh=False) as screen:
             done = 1
             while not times or done < times:
@@ -43,8 +43,4 @@ def _print(report: Report, as_json: bool) -> None:
     if as_json:
         write_line(json.dumps(report, ensure_ascii=False))
         return
-    from rich.console import Console
-
-    from .draw import draw
-
     Console(highlight=False, markup=False, width=160).print(draw(report))

@@ -10,7 +10,6 @@ from typing import Any, TextIO
 from ...config import findings as _findings
 from ...config.errors import CommandError
 from ...config.findings import Finding
-from ...config.loading.load import LoadedEnvironment
 
 
 def write_findings(findings: Iterable[Finding], stream: TextIO) -> None:
@@ -48,23 +47,15 @@ def write_answer(as_json: bool, document: Any, lines: Iterable[str]) -> None:
         write_line(line)
 
 
+def write_file(file: Path, text: str, *, option: str) -> None:
+    """Write a file that an option of the command line names. Raises CommandError."""
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        reason = f"{file} cannot be written: {error.strerror}"
+        raise CommandError(reason, f"name another file with {option}", 2) from None
+
+
 def from_here(file: Path) -> Path:
     """A file as somebody in this folder names it: relative to it where it lies below."""
     return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
-
-
-def stop_on_errors(loaded: LoadedEnvironment) -> list[Finding]:
-    """The findings of an environment.
-
-    Raises:
-        CommandError: there are errors that nobody accepted. They are printed: such a file means nothing sure.
-    """
-    from ...planning.rules import findings
-
-    resolved_findings = findings(loaded.environment, loaded.source)
-    if bad := _findings.errors(resolved_findings):
-        write_findings(bad, sys.stderr)
-        raise CommandError(
-            f"{loaded.environment.name} has errors, so what it would build is not sure", "fix them first"
-        )
-    return resolved_findings

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ...config.catalog.facts import table
 from ...config.catalog.limits import limits
@@ -256,25 +256,35 @@ def _denied(ask: Ask, source: str, actions: list[str], resource: str) -> list[st
     return [result["EvalActionName"] for result in results if result["EvalDecision"] != "allowed"]
 
 
-def named_roles(environment: Environment) -> Iterator[tuple[Path, str, str | None]]:
-    """Path, ARN and the service that takes the role on, of every existing role of the file."""
+class NamedRole(NamedTuple):
+    """An existing role that the file names."""
+
+    path: Path
+    arn: str
+    service: str | None = None
+    """Which takes it on."""
+
+
+def named_roles(environment: Environment) -> Iterator[NamedRole]:
+    """Every existing role of the file."""
     for path, group in sections(environment):
         if group.role:
-            yield (*path, "role"), group.role, "sagemaker.amazonaws.com"
+            yield NamedRole((*path, "role"), group.role, "sagemaker.amazonaws.com")
     cluster = environment.cluster
     if cluster.autoscaling_role:
-        yield ("cluster", "autoscaling_role"), cluster.autoscaling_role, "hyperpod.sagemaker.amazonaws.com"
+        path, service = ("cluster", "autoscaling_role"), "hyperpod.sagemaker.amazonaws.com"
+        yield NamedRole(path, cluster.autoscaling_role, service)
     if cluster.orchestrator == "eks":
         for index, arn in enumerate(cluster.eks.admins):
-            yield ("cluster", "eks", "admins", index), arn, None
+            yield NamedRole(("cluster", "eks", "admins", index), arn)
         if cluster.eks.existing:
             path = ("cluster", "eks", "existing", "kubectl_role")
-            yield path, cluster.eks.existing.kubectl_role, "lambda.amazonaws.com"
+            yield NamedRole(path, cluster.eks.existing.kubectl_role, "lambda.amazonaws.com")
     if inference := environment.platform.inference:
         # Taken on through the OIDC provider of the cluster, which a role cannot trust before there is one.
         for name, value in inference:
             if name.endswith("_role") and value:
-                yield ("platform", "inference", name), value, None
+                yield NamedRole(("platform", "inference", name), value)
 
 
 def _trusts(document: dict[str, Any], service: str) -> bool:

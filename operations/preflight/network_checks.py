@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from math import ceil
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ...config.findings import Path, listed
 from ...config.settings.network import AdoptedVpc
@@ -79,9 +79,9 @@ def free_addresses(ask: Ask) -> Answers:
         if id not in existing:
             continue
         parts = list(_new_nodes(ask, subnet, nodes))
-        needed, free = sum(count * each for _, count, each in parts), existing[id]["AvailableIpAddressCount"]
+        needed, free = sum(part.nodes * part.addresses for part in parts), existing[id]["AvailableIpAddressCount"]
         if needed > free:
-            sums = ", ".join(f"{name} {count} × {each} = {count * each:,}" for name, count, each in parts if count)
+            sums = ", ".join(str(part) for part in parts if part.nodes)
             yield Problem(
                 subnet.path,
                 f"{id} has {free:,} free addresses; new nodes take {needed:,} ({sums})",
@@ -256,8 +256,20 @@ def _described(ask: Ask) -> dict[str, dict[str, Any]]:
     return {row["SubnetId"]: row for row in ask.aws.pages("ec2", "describe_subnets", "Subnets", Filters=filters)}
 
 
-def _new_nodes(ask: Ask, subnet: _Subnet, nodes: dict[str, int]) -> Iterator[tuple[str, int, int]]:
-    """Name, nodes still to come, and addresses of each, for the groups in a subnet; shares of several are equal."""
+class _NewNodes(NamedTuple):
+    """Nodes of a group that are still to come in one subnet."""
+
+    group: str
+    nodes: int
+    addresses: int
+    """Of each."""
+
+    def __str__(self) -> str:
+        return f"{self.group} {self.nodes} × {self.addresses} = {self.nodes * self.addresses:,}"
+
+
+def _new_nodes(ask: Ask, subnet: _Subnet, nodes: dict[str, int]) -> Iterator[_NewNodes]:
+    """Of the groups in a subnet; shares of several are equal."""
     own = dict(own_groups(ask.environment))
     for path, group in sections(ask.environment):
         subnet_ids = own[path].subnet_ids if path in own else ()
@@ -267,7 +279,7 @@ def _new_nodes(ask: Ask, subnet: _Subnet, nodes: dict[str, int]) -> Iterator[tup
             name, share = str(path[-1]), len(subnet_ids)
             # Nodes that are there hold their addresses already.
             count = max(0, ceil(group.count / share) - nodes.get(name, 0) // share)
-            yield name, count, addresses(group, ask.types, ask.environment)
+            yield _NewNodes(name, count, addresses(group, ask.types, ask.environment))
 
 
 def _named_security_groups(ask: Ask) -> Iterator[tuple[Path, str]]:

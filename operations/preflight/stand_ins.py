@@ -1,7 +1,7 @@
 """What environment files name and do not make, made in the sandbox: there nobody made it before."""
 
 import json
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ...config.settings.environment import Environment
 from ..aws.account import Account
@@ -26,26 +26,26 @@ def make_stand_ins(environment: Environment, account: Account) -> None:
     if len(adopted) > 1:
         call(f"{account.endpoint}{_ADOPTED}?account={account.id}&new=true", adopted)
     trusted: dict[str, list[str]] = {}
-    for _, arn, service in named_roles(environment):
-        trusted.setdefault(arn, []).extend([service] if service else [])
+    for named in named_roles(environment):
+        trusted.setdefault(named.arn, []).extend([named.service] if named.service else [])
     for arn, services in trusted.items():
-        partition, owner, path, name = _parts(arn)
-        if owner != account.id:
+        role = _arn(arn)
+        if role.account != account.id:
             continue
         principal: dict[str, object] = (
-            {"Service": services} if services else {"AWS": f"arn:{partition}:iam::{owner}:root"}
+            {"Service": services} if services else {"AWS": f"arn:{role.partition}:iam::{account.id}:root"}
         )
         policy = _allowing("sts:AssumeRole", principal)
-        role = {"Path": path, "RoleName": name, "AssumeRolePolicyDocument": policy}
-        make(account, "iam", "create_role", ("EntityAlreadyExists",), **role)
+        properties = {"Path": role.path, "RoleName": role.name, "AssumeRolePolicyDocument": policy}
+        make(account, "iam", "create_role", ("EntityAlreadyExists",), **properties)
     if boundary := environment.iam.permissions_boundary:
-        _, _, path, name = _parts(boundary)
-        policy = {"Path": path, "PolicyName": name, "PolicyDocument": _allowing("*")}
-        make(account, "iam", "create_policy", ("EntityAlreadyExists",), **policy)
+        named_policy = _arn(boundary)
+        properties = {"Path": named_policy.path, "PolicyName": named_policy.name, "PolicyDocument": _allowing("*")}
+        make(account, "iam", "create_policy", ("EntityAlreadyExists",), **properties)
     location = {} if account.region == "us-east-1" else {"LocationConstraint": account.region}
-    for _, bucket, _ in named_buckets(environment):
+    for bucket in named_buckets(environment):
         where = {"CreateBucketConfiguration": location} if location else {}
-        make(account, "s3", "create_bucket", ("BucketAlreadyOwnedByYou",), Bucket=bucket, **where)
+        make(account, "s3", "create_bucket", ("BucketAlreadyOwnedByYou",), Bucket=bucket.name, **where)
 
 
 def _adopted(environment: Environment) -> dict[str, Any]:
@@ -83,11 +83,19 @@ def _adopted(environment: Environment) -> dict[str, Any]:
     return result
 
 
-def _parts(arn: str) -> tuple[str, str, str, str]:
-    """Partition, account, path and name of a role or policy."""
+class _Arn(NamedTuple):
+    """Of a role or policy."""
+
+    partition: str
+    account: str
+    path: str
+    name: str
+
+
+def _arn(arn: str) -> _Arn:
     _, partition, _, _, account, resource = arn.split(":", 5)
     path, _, name = resource.partition("/")[2].rpartition("/")
-    return partition, account, f"/{path}/" if path else "/", name
+    return _Arn(partition, account, f"/{path}/" if path else "/", name)
 
 
 def _allowing(action: str, principal: dict[str, object] | None = None) -> str:

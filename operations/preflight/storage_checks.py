@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ...config.catalog.names import lifecycle_bucket_name
 from ...config.findings import Path
@@ -168,22 +168,31 @@ def left_over_bucket(ask: Ask) -> Answers:
         yield Note(name)
 
 
-def named_buckets(environment: Environment) -> Iterator[tuple[Path, str, str]]:
-    """Path and name of each existing bucket, and why it has to be in the region where it does."""
+class NamedBucket(NamedTuple):
+    """An existing bucket that the file names."""
+
+    path: Path
+    name: str
+    same_region: str
+    """Why it has to be in the region, where it does."""
+
+
+def named_buckets(environment: Environment) -> Iterator[NamedBucket]:
+    """Every existing bucket of the file."""
     storage = environment.storage
     for field in ("lifecycle", "checkpoints"):
         if bucket := getattr(storage.buckets, field):
             why = "HyperPod reads scripts of its own region" if field == "lifecycle" else ""
-            yield ("storage", "buckets", field), bucket, why
+            yield NamedBucket(("storage", "buckets", field), bucket, why)
     for name, lustre in storage.lustres.items():
         for index, repository in enumerate(lustre.repositories):
             path = (*lustre_path(name), "repositories", index, "s3")
             bucket = repository.s3.removeprefix("s3://").partition("/")[0]
-            yield path, bucket, "FSx imports and exports within its region only"
+            yield NamedBucket(path, bucket, "FSx imports and exports within its region only")
     for path, group in own_groups(environment):
         if group.lifecycle:
             bucket = group.lifecycle.source.removeprefix("s3://").partition("/")[0]
-            yield (*path, "lifecycle", "source"), bucket, "HyperPod reads scripts of its own region"
+            yield NamedBucket((*path, "lifecycle", "source"), bucket, "HyperPod reads scripts of its own region")
 
 
 def _zone(ask: Ask, name: str, zone: str, id: str, result: dict[str, Any]) -> Answers:

@@ -69,11 +69,13 @@ def run(args: argparse.Namespace) -> int:
     )
     if args.plan:
         return _plan(promotion, args.json)
+    # After --plan, which changes nothing: whoever plans may still be editing.
     if not args.uncommitted:
         check_committed(project, content, args.sandbox)
     promotion.tell("promotion", content=content.shared, commit=content.commit, steps=sorted(promotion.chosen))
     waiting = "commands of an earlier promotion that was killed are still at work; waiting for their end"
     with only_promotion(args.project / STATE, lambda: promotion.tell("waiting", what=waiting)) as lock:
+        # Only under the lock: another run could be about to read what is forgotten here.
         if args.again:
             promotion.forget()
         return _promote(promotion, args, lock)
@@ -141,6 +143,7 @@ def _approver(step: Step, args: argparse.Namespace, promotion: Promotion) -> str
     stage = step.stage or ""
     if stage in args.approve:
         return promotion.by
+    # Nobody is there to be asked: the step waits, and the exit code says so.
     if args.json or not sys.stdin.isatty():
         return None
     for file in promotion.to_read(step):

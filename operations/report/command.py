@@ -17,8 +17,9 @@ from ...config.loading.load import LoadedEnvironment
 from ..arguments import add_name, load
 from ..benchmarks.command import parsed
 from ..cdk.progress import Progress
+from ..environments.checked import stop_on_errors
 from ..environments.costs import today
-from ..output.console import stop_on_errors, write_json, write_line
+from ..output.console import write_file, write_json, write_line
 from .architecture import architecture
 from .assembly import Assembly, read_assembly
 from .drawing import drawing
@@ -59,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
     out = args.out or Path(f"podwright-report-{loaded.environment.name}.html")
     text = page(result)
-    _write(out, text)
+    write_file(out, text, option="--out")
     write_line(f"{out}: {len(text.encode()) / 1024:,.0f} KiB")
     return 0
 
@@ -67,7 +68,11 @@ def run(args: argparse.Namespace) -> int:
 def _draw(args: argparse.Namespace, loaded: LoadedEnvironment, assembly: Assembly) -> int:
     environment = loaded.environment
     # Without --date no day is marked, so that a drawing in version control changes with the environment alone.
-    _write(args.drawing, drawing_file(drawing(architecture(environment, assembly), environment.name, args.date)))
+    write_file(
+        args.drawing,
+        drawing_file(drawing(architecture(environment, assembly), environment.name, args.date)),
+        option="--out",
+    )
     write_line(f"{args.drawing}: the architecture of {environment.name}")
     return 0
 
@@ -122,10 +127,3 @@ def _text(file: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         message = error.strerror if isinstance(error, OSError) else "it is not text"
         raise CommandError(f"{file} cannot be read: {message}", code=2) from None
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"{file} cannot be written: {error.strerror}", "name another file with --out", 2) from None

@@ -8,13 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...planning.node.benchmark_results import BenchmarkResults
 from ..aws.account import Account, account_of
 from ..aws.clusters import nodes
 from ..benchmarks.command import published
+from ..capacity.plans import account_plans
 from ..cdk.progress import Progress
+from ..live.reader import Live
 from .scene import Data, Scene
 
 
@@ -24,8 +28,6 @@ def observed(scene: Scene, project: Path, name: str, sandbox: bool, progress: Pr
     Raises:
         CommandError: the account does not let the user in.
     """
-    from ..live.reader import Live
-
     account = account_of(scene.environment, project, sandbox)
     report = Live(scene.environment, account, project).read()
     progress.say("cluster", report["cluster"]["status"] if report["cluster"] else "not there")
@@ -56,10 +58,6 @@ def plan_windows(scene: Scene, account: Account, unseen: dict[str, str]) -> dict
     """The parts of the file's plans that SageMaker has, by name."""
     if not scene.environment.training_plans:
         return {}
-    from botocore.exceptions import ClientError
-
-    from ..capacity.plans import account_plans
-
     try:
         plans = account_plans(scene.environment, account, None)["plans"]
     except ClientError as error:

@@ -30,7 +30,8 @@ from ...planning.simulation.traces.trace import Trace
 from ..arguments import add_name, load
 from ..aws.account import account_of
 from ..dashboards.sources import workspace
-from ..output.console import stop_on_errors, write_json, write_line, write_note
+from ..environments.checked import stop_on_errors
+from ..output.console import write_file, write_json, write_line, write_note
 from ..programs.prometheus import Prometheus
 from .decisions import decide
 from .document import document
@@ -142,7 +143,7 @@ def answer(args: argparse.Namespace, decide: Decide) -> int:
     else:
         print_summary(shown)
     if args.html:
-        _write(args.html, html(result))
+        write_file(args.html, html(result), option="--html")
         write_note(f"{args.html}: the same with pictures")
     return 0
 
@@ -252,10 +253,3 @@ def as_time(text: str) -> float:
     if not 0 <= seconds < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is below 0")
     return seconds
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"{file} cannot be written: {error.strerror}", "name another file with --html", 2) from None

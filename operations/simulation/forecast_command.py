@@ -14,7 +14,7 @@ from ...config.settings.environment import Environment
 from ...planning.simulation.assumptions import Assumptions
 from ...planning.simulation.planned_workload import ONE_SET, planned_workload
 from ...planning.simulation.snapshot import COMMAND, Snapshot, read_snapshot
-from ...planning.simulation.summary.forecast import Forecast, forecast
+from ...planning.simulation.summary.forecast import forecast
 from ...planning.simulation.summary.outcome import Outcome
 from ..arguments import account_for, add_name, add_sandbox, load
 from ..kubernetes.job_manifests import planned_jobs
@@ -78,12 +78,8 @@ def answer(args: argparse.Namespace, continued: Continue) -> int:
         ONE_SET,
         *assumptions.sentences(),
     )
-    write_answer(args.json, _document(result, sentences), forecast_lines(result, sentences))
+    write_answer(args.json, result.document() | {"assumptions": list(sentences)}, forecast_lines(result, sentences))
     return 0 if result.starts_in is not None else 1
-
-
-def _document(result: Forecast, assumptions: tuple[str, ...]) -> dict[str, Any]:
-    return result.document() | {"assumptions": list(assumptions)}
 
 
 def _snapshot(args: argparse.Namespace) -> Snapshot:

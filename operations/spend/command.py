@@ -18,8 +18,9 @@ from ..arguments import account_for, add_environment, load
 from ..aws.account import Account
 from ..aws.unseen import noted
 from ..dashboards.sources import workspace
+from ..environments.checked import stop_on_errors
 from ..output.columns import columns
-from ..output.console import stop_on_errors, write_answer
+from ..output.console import write_answer
 from ..output.money import money
 from ..programs.prometheus import Prometheus, QueryError
 from .bills import REQUEST_USD, bill, budget, day_of

@@ -46,6 +46,7 @@ class Upgrade:
             between: Asks whether to continue, and raises where not.
         """
         active = {name: now for name, now in existing.items() if now.is_active}
+        # What HyperPod does already comes first: it refuses another update of the cluster meanwhile.
         results = [self._group(name, now, jobs, resumed=True) for name, now in active.items()]
         yield from results
         ok = all(result["ok"] for result in results)
@@ -54,6 +55,7 @@ class Upgrade:
                 return
             if between and position:
                 between(f"continue with {name}")
+            # Read anew: the groups before it took hours, in which HyperPod may have gone on.
             before = software(existing_cluster(self._account, self._cluster))[name]
             result = self._group(name, before, jobs, resumed=False)
             ok = result["ok"]
@@ -180,6 +182,7 @@ def going_groups(
     going: list[str] = []
     for name in in_order(environment, chosen):
         group = own_settings(environment, name)
+        # Those that HyperPod updates already are followed instead.
         if existing[name].is_active or not existing[name].nodes:
             continue
         if group and group.image_id:
@@ -196,6 +199,7 @@ def going_groups(
                 "change the file and deploy, or take image_release out and let this command choose",
                 2,
             )
+        # At the release that the file wants; it may still be behind the newest, which nobody asked for.
         pinned = group is not None and group.image_release == existing[name].current
         if pinned and name not in (*wish.group, *old_kubelets):
             continue

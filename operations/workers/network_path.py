@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Network
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
@@ -107,25 +107,33 @@ def _route(manager: Side, worker: Side, say: Say) -> str:
     if not missing:
         return f"peering {connection}" if connection else "routes of your own"
     if adopted := [side.environment.name for side in (manager, worker) if side.environment.network.vpc]:
-        lines = "\n".join(f"    {side.environment.name}: {table} to {cidr}" for side, table, cidr in missing)
+        lines = "\n".join(f"    {route.side.environment.name}: {route.table} to {route.cidr}" for route in missing)
         raise CommandError(
             f"podwright makes no routes in the adopted network of {' and of '.join(adopted)}; missing are\n{lines}",
             "connect both networks by peering or a transit gateway, then run this again",
         )
     connection = connection or _peer(manager, worker, say)
-    for side, table, cidr in missing:
-        at = {"RouteTableId": table, "DestinationCidrBlock": cidr, "VpcPeeringConnectionId": connection}
-        change(side.account, "ec2", "create_route", **at)
+    for route in missing:
+        at = {"RouteTableId": route.table, "DestinationCidrBlock": route.cidr, "VpcPeeringConnectionId": connection}
+        change(route.side.account, "ec2", "create_route", **at)
     say(manager.environment.name, f"{len(missing)} routes lead over {connection}")
     return f"peering {connection}"
 
 
-def _missing(side: Side, other: Side) -> Iterator[tuple[Side, str, str]]:
-    """Route tables of one side that lead to no range, or to not all, of the other."""
+class _MissingRoute(NamedTuple):
+    """A range to which a route table of a side does not lead."""
+
+    side: Side
+    table: str
+    cidr: str
+
+
+def _missing(side: Side, other: Side) -> Iterator[_MissingRoute]:
+    """The routes of one side to ranges of the other that are not there."""
     for table in _tables(side):
         for cidr in other.ranges:
             if not any(_leads(route, cidr) for route in table["Routes"]):
-                yield side, table["RouteTableId"], cidr
+                yield _MissingRoute(side, table["RouteTableId"], cidr)
 
 
 def _leads(route: dict[str, Any], cidr: str) -> bool:

@@ -112,10 +112,10 @@ def change_facts(resource_type: str, path: str, change: Change) -> ChangeFacts:
     go from the particular to the general. A row of `any` change fits all but the making and deleting of resources.
     Deleting what holds nothing is harmless unless a row says what is lost with it.
     """
-    for pattern, kind, result in _table().get(resource_type, ()):
-        fits = kind == change or (kind == "any" and change not in ("create", "delete"))
-        if fits and pattern.fullmatch(path):
-            return result
+    for row in _table().get(resource_type, ()):
+        fits = row.change == change or (row.change == "any" and change not in ("create", "delete"))
+        if fits and row.pattern.fullmatch(path):
+            return row.facts
     if change == "create" or (change == "delete" and resource_type in _table()):
         return ChangeFacts(
             Effect.DELETES_DATA if change == "delete" and resource_type in stateful() else Effect.IN_PLACE
@@ -150,15 +150,22 @@ def _create_only() -> dict[str, dict[str, list[str]]]:
     return json.loads((DATA / "create_only.json").read_text(encoding="utf-8"))
 
 
+class _Row(NamedTuple):
+    pattern: re.Pattern[str]
+    """Of the property's path."""
+    change: str
+    facts: ChangeFacts
+
+
 @cache
-def _table() -> dict[str, list[tuple[re.Pattern[str], str, ChangeFacts]]]:
-    results: dict[str, list[tuple[re.Pattern[str], str, ChangeFacts]]] = {}
+def _table() -> dict[str, list[_Row]]:
+    results: dict[str, list[_Row]] = {}
     for row in table("effects"):
         low, _, high = row["minutes"].partition("-")
         entry = ChangeFacts(
             Effect(row["effect"]), (int(low), int(high)) if low else None, row["what"], cited(row["source"])
         )
-        results.setdefault(row["type"], []).append((_pattern(row["path"]), row["change"], entry))
+        results.setdefault(row["type"], []).append(_Row(_pattern(row["path"]), row["change"], entry))
     return results
 
 

@@ -3,9 +3,8 @@
 from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field
-from pydantic.json_schema import GenerateJsonSchema
 
-from ...config.loading.schema import attribute_docstrings
+from ...config.loading.schema import published_schema
 from ...config.settings.base import Settings
 from ...config.settings.gates import GateName
 
@@ -68,19 +67,6 @@ class Evidence(Settings):
     """What was answered that decided, secrets taken out: statuses, tables of measurements, ends of logs."""
 
 
-class _WithoutTitles(GenerateJsonSchema):
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
-
-
 def evidence_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of evidence."""
-    schema = Evidence.model_json_schema(schema_generator=_WithoutTitles)
-    for model, definition in ((Evidence, schema), (Check, schema["$defs"]["Check"])):
-        for name, text in attribute_docstrings(model).items():
-            definition["properties"][name]["description"] = text
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "title": "podwright evidence of a gate",
-    }
+    return published_schema(Evidence, "podwright evidence of a gate")

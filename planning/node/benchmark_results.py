@@ -6,9 +6,8 @@ The node's own scripts write it without this module, which they cannot import; t
 from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field
-from pydantic.json_schema import GenerateJsonSchema
 
-from ...config.loading.schema import attribute_docstrings
+from ...config.loading.schema import published_schema
 from ...config.settings.base import Settings
 from ...config.settings.groups import BenchmarkPolicy
 
@@ -83,16 +82,6 @@ class BenchmarkResults(Settings):
     """What follows for the node; null until that is decided."""
 
 
-class _WithoutTitles(GenerateJsonSchema):
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
-
-
 def benchmark_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a node's benchmark results, published as docs/benchmark.schema.json."""
-    schema = BenchmarkResults.model_json_schema(schema_generator=_WithoutTitles)
-    models = ((model, schema["$defs"][model.__name__]) for model in (Measurement, Decision))
-    for model, definition in ((BenchmarkResults, schema), *models):
-        for name, text in attribute_docstrings(model).items():
-            definition["properties"][name]["description"] = text
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "podwright benchmark results"}
+    return published_schema(BenchmarkResults, "podwright benchmark results")

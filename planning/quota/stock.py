@@ -37,6 +37,15 @@ def _flavor_name(engine: Engine | None, group: str, types: Sequence[str]) -> str
     return group.lower() if engine else group
 
 
+class _Part(NamedTuple):
+    """What one group has of an amount."""
+
+    group: str
+    quantities: Quantities
+    filled: frozenset[str]
+    """Resources that were filled in by ratio."""
+
+
 class Stock:
     """The instances of an environment's groups, by flavor, and what one instance of each group brings."""
 
@@ -103,18 +112,16 @@ class Stock:
         """
         results: dict[str, dict[str, tuple[int, bool]]] = {}
         for key, amount in sorted(amounts.items()):
-            for name, part, filled in self._parts(key, amount, left):
-                held = results.setdefault(self._flavor_of[name], {})
-                if key != name:
-                    _take(left[name], part)
-                for resource, count in part.items():
+            for part in self._parts(key, amount, left):
+                held = results.setdefault(self._flavor_of[part.group], {})
+                if key != part.group:
+                    _take(left[part.group], part.quantities)
+                for resource, count in part.quantities.items():
                     before, was_filled = held.get(resource, (0, False))
-                    held[resource] = before + count, was_filled or resource in filled
+                    held[resource] = before + count, was_filled or resource in part.filled
         return results
 
-    def _parts(
-        self, key: str, amount: Amount, left: Mapping[str, Quantities]
-    ) -> list[tuple[str, Quantities, frozenset[str]]]:
+    def _parts(self, key: str, amount: Amount, left: Mapping[str, Quantities]) -> list[_Part]:
         """How an amount is divided over the groups that it names, as far as each has any left. Raises LookupError."""
         named = self.groups_of(key)
         # An amount of partitions goes to groups that have such partitions, where any has.
@@ -133,11 +140,11 @@ class Stock:
             )
             taken = min(max(int(fitting * pieces), 0), pieces)
             part = {result: count * taken // pieces if pieces else 0 for result, count in rest.items()}
-            parts.append((name, part, filled))
+            parts.append(_Part(name, part, filled))
             rest = {result: count - part[result] for result, count in rest.items()}
             pieces -= taken
         # The last one takes what is left, so that nothing of a promise is lost; a rule says where that is too much.
-        return [*parts, (groups[-1], rest, filled)]
+        return [*parts, _Part(groups[-1], rest, filled)]
 
 
 def _take(left: Quantities, part: Quantities) -> None:

@@ -61,6 +61,7 @@ def read_snapshot(text: str, default_seconds: float) -> Snapshot:
     times = [time for item in known for time in _times(item)]
     if not times:
         raise InvalidValue("none of its objects says when it was made, so it is of no time")
+    # kubectl prints no time of its own; the newest that an object tells is closest to it.
     taken = max(times)
     typical = _typical(ended)
     seconds = {name_of(item): _seconds(item, typical, default_seconds, taken) for item in waiting}

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
 from botocore.exceptions import UnknownServiceError
@@ -119,17 +119,28 @@ def _operation(sent: Sent) -> tuple[str | None, Mapping[str, Any]]:
     form = dict(parse_qsl(sent.body.decode(errors="replace"))) if b"Action=" in sent.body[:4096] else {}
     if named := form.get("Action") or specified.get("Action"):
         return named, form or specified
-    for method, pattern, fixed, name in _routes(_MODELS.get(sent.service, sent.service)):
-        match = pattern.fullmatch(sent.path)
-        if match and method == sent.method and all(specified.get(key) == value for key, value in fixed.items()):
+    for route in _routes(_MODELS.get(sent.service, sent.service)):
+        match = route.pattern.fullmatch(sent.path)
+        if match and route.method == sent.method and route.fixed.items() <= specified.items():
             names = {key: unquote(value) for key, value in match.groupdict().items()}
-            return name, specified | ({} if sent.service == "s3" else _json(sent.body)) | names
+            return route.operation, specified | ({} if sent.service == "s3" else _json(sent.body)) | names
     return None, {}
 
 
+class _Route(NamedTuple):
+    """How a REST operation is called."""
+
+    method: str
+    pattern: re.Pattern[str]
+    """Of the path."""
+    fixed: dict[str, str]
+    """Arguments that always have one value."""
+    operation: str
+
+
 @cache
-def _routes(service: str) -> list[tuple[str, re.Pattern[str], dict[str, str], str]]:
-    """The REST operations of a service: method, path, fixed arguments and name, the most particular first."""
+def _routes(service: str) -> list[_Route]:
+    """The REST operations of a service, the most particular first."""
     try:
         # moto's, which no client writes to: those of S3 take the bucket out of the paths of theirs.
         model: Any = get_service_model(service)
@@ -141,8 +152,9 @@ def _routes(service: str) -> list[tuple[str, re.Pattern[str], dict[str, str], st
         pattern = re.sub(r"\{(\w+)\+?\}$", r"(?P<\1>.+)", path)
         pattern = re.sub(r"\{(\w+)\+?\}", r"(?P<\1>[^/]+)", pattern)
         fixed = dict(parse_qsl(query, keep_blank_values=True))
-        results.append((operation.http.get("method", "POST"), re.compile(pattern + "/?"), fixed, operation.name))
-    return sorted(results, key=lambda route: (-len(route[2]), -route[1].pattern.count("/")))
+        method = operation.http.get("method", "POST")
+        results.append(_Route(method, re.compile(pattern + "/?"), fixed, operation.name))
+    return sorted(results, key=lambda route: (-len(route.fixed), -route.pattern.pattern.count("/")))
 
 
 def _json(body: bytes) -> dict[str, Any]:

@@ -46,19 +46,23 @@ def plan(stack: Stack, request: StackRequest, deployed: DeployedScope) -> Plan:
             definition["Type"], stack.region, request.tags, evaluator.resolve(definition.get("Properties", {}))
         )
         old = stack.resources.get(logical_id)
+        # One without a physical id is the rest of a creation that failed.
         if old is None or not old.physical_id:
             result.changes.append(_change("Add", logical_id, definition, after=properties))
         else:
             change = _modification(old, definition, properties, stack.region)
             if change is None:
                 continue
+            # A replacement has another id and other attributes, which nobody knows before it is made.
             if change["ResourceChange"].get("Replacement") != "False":
                 scope.unknown.add(logical_id)
             result.changes.append(change)
         result.failures += validate_properties(definition["Type"], properties, stack.region, logical_id)
+    # In the order of their deletion: what was made last goes first.
     for logical_id, old in reversed(stack.resources.items()):
         if logical_id not in ordered:
             result.changes.append(_change("Remove", logical_id, old.definition, before=old))
+    # Outputs and tags are no changes of resources, and an update that has only these is carried out.
     result.empty = (
         not result.changes
         and request.tags == stack.request.tags
@@ -77,6 +81,7 @@ def _modification(old: Resource, definition: JsonObject, properties: JsonObject,
             always = any(path.split("/")[0] == name for path in replaced_by)
             unknown = KNOWN_AFTER_APPLY in json.dumps(after)
             changed = "Remove" if after is None else "Modify"
+            # A value that is not known yet may turn out to be the one that is there.
             recreation = "Conditionally" if unknown else "Always"
             scopes.append("Properties")
             details.append(

@@ -15,7 +15,7 @@ from ..protocol.json_objects import JsonObject
 from . import parameters, schemas
 from .evaluate import Evaluator, text_of
 from .graph import order
-from .providers.base import HandlerError, Outcome, Provider, Request
+from .providers.base import HandlerError, Outcome, Provider, Request, unless_gone
 from .role_calls import Touched, Verb, calls
 from .scope import DeployedScope
 from .stack import DELETED, Before, Region, Resource, Stack, StackRequest
@@ -134,6 +134,7 @@ class Deployment:
         stack.record("UPDATE_ROLLBACK_IN_PROGRESS", reason="User Initiated")
         if stack.before:
             for logical_id in skip:
+                # CloudFormation takes what is skipped for brought back, whatever it is.
                 stack.resources[logical_id].properties = stack.before.resources[logical_id].properties
             self._roll_back(stack.before, stack.garbage)
 
@@ -198,12 +199,14 @@ class Deployment:
                 outcome = self.provider(resource.resource_type).update(
                     self._request(resource, properties, previous.properties)
                 )
+                # A handler may answer an update with another resource, as those of custom resources do.
                 if outcome.physical_id != resource.physical_id:
                     stack.garbage.append(copy.copy(previous))
                 self._accept(resource, outcome)
             resource.properties = properties
             stack.record(f"{verb}_COMPLETE", resource)
         except Exception as error:
+            # What was made before the failure has an id, by which the rollback deletes it.
             resource.physical_id = getattr(error, "physical_id", "") or resource.physical_id
             stack.record(f"{verb}_FAILED", resource, reason=self._reason(resource, error))
             raise OperationFailed(
@@ -318,7 +321,8 @@ class Deployment:
                 stack.record("DELETE_IN_PROGRESS", resource)
                 try:
                     self._authorize(resource, resource.properties, "delete")
-                    self.provider(resource.resource_type).delete(self._request(resource, resource.properties))
+                    with unless_gone():
+                        self.provider(resource.resource_type).delete(self._request(resource, resource.properties))
                 except Exception as error:  # noqa: BLE001 - whatever a handler raises is the resource's failure
                     stack.record("DELETE_FAILED", resource, reason=self._reason(resource, error))
                     failed.append(resource.logical_id)

@@ -24,6 +24,7 @@ _UPDATABLE = {
     "UPDATE_ROLLBACK_COMPLETE",
     "IMPORT_COMPLETE",
     "IMPORT_ROLLBACK_COMPLETE",
+    # Left by an operation without rollback: an update tries again what failed.
     "CREATE_FAILED",
     "UPDATE_FAILED",
 }
@@ -143,6 +144,7 @@ class CloudFormation:
         with self._lock:
             stack = self._updatable(region, params["StackName"])
             request = self.request(region, params, stack)
+            # After a failure without rollback the same template is no empty update: it finishes what is missing.
             if self._plan(stack, request).empty and stack.status not in ("CREATE_FAILED", "UPDATE_FAILED"):
                 raise ValidationError("No updates are to be performed.")
             self._start(stack, "update", request)
@@ -165,6 +167,7 @@ class CloudFormation:
             stack.request.token = token
             for export in stack.exports:
                 if users := self.region(region).importers(export):
+                    # DeleteStack has succeeded by then: only an event says that it came to nothing.
                     reason = f"Delete canceled. Cannot delete export {export} as it is in use by {users[0].name}."
                     stack.record(stack.status, reason=reason)
                     return stack
@@ -221,6 +224,7 @@ class CloudFormation:
                     f"ChangeSet [{change_set.change_set_id}] cannot be executed in its current "
                     f"status of [{change_set.status}]",
                 )
+            # The others were made for what the stack was before.
             stack.change_sets.clear()
             change_set.execution_status = "EXECUTE_IN_PROGRESS"
             request = change_set.request
@@ -341,6 +345,7 @@ class CloudFormation:
         path = url.split("://", 1)[-1].split("?")[0]
         host, _, key = path.partition("/")
         bucket, _, host_key = key.partition("/")
+        # The bucket stands in the host, or, in addresses of the older style, first in the path.
         if ".s3" in host and not host.startswith("s3"):
             bucket, host_key = host.split(".s3", 1)[0], key
         try:
@@ -372,6 +377,7 @@ class CloudFormation:
             resource for resource in request.template["Resources"].values() if resource["Type"].startswith("AWS::IAM::")
         ]
         specified = set(request.capabilities)
+        # An inline policy always has a PolicyName, and is no resource of IAM that others could name.
         named = any(
             key.endswith("Name") and key != "PolicyName" for resource in iam for key in resource.get("Properties", {})
         )

@@ -71,6 +71,7 @@ def _access(eks: Eks, region: str, cluster: EksCluster, caller: Caller) -> tuple
     identity = caller.identity
     if entry := entry_of(cluster, identity.principal):
         return _rendered(eks, region, entry["username"], caller), list(entry["kubernetesGroups"])
+    # The creator gets its rights without an entry, unless the cluster was made without that.
     administrators = [f"arn:aws:iam::{eks.clients.account}:root"]
     if cluster.description["accessConfig"]["bootstrapClusterCreatorAdminPermissions"]:
         administrators.append(cluster.creator)

@@ -75,6 +75,7 @@ class EksResponse(OwnResponse):
 
     def update_cluster_config(self) -> ActionResult:
         values, description = self.arguments(), self._cluster("name").description
+        # A request names parts of these, and the rest stays; those below are taken as a whole.
         for key in ("resourcesVpcConfig", "accessConfig", "logging", "kubernetesNetworkConfig"):
             if key in values:
                 description[key] = {**description.get(key, {}), **values[key]}

@@ -80,6 +80,7 @@ class Eks:
             )["GroupId"]
         identity = uuid.uuid4().hex.upper()
         access = {
+            # The API's own default, with which HyperPod takes no cluster.
             "authenticationMode": "CONFIG_MAP",
             "bootstrapClusterCreatorAdminPermissions": True,
             **values.get("accessConfig", {}),
@@ -131,12 +132,14 @@ class Eks:
             ec2.create_network_interface(SubnetId=subnet["SubnetId"], Groups=[group], Description=f"Amazon EKS {name}")[
                 "NetworkInterface"
             ]["NetworkInterfaceId"]
+            # EKS has interfaces in two zones at least, whatever number of subnets it is given.
             for subnet in subnets[:2]
         ]
         self.clusters[region, name] = cluster
         if not self.control_planes.for_new_clusters:
             self.kubernetes.open(region, name, description["version"])
         else:
+            # CreateCluster answers before there is a control plane, and who asked waits by DescribeCluster.
             description |= {"status": "CREATING", "endpoint": "", "certificateAuthority": {}}
             threading.Thread(target=self.start, args=(region, name), daemon=True, name=f"starts {name}").start()
         return cluster
@@ -187,6 +190,7 @@ class Eks:
                 "InvalidRequestException", "Cluster cannot be deleted while deletion protection is enabled (sandbox)"
             )
         ec2 = self.clients.client("ec2", region)
+        # Before the group, which cannot go while an interface has it.
         for interface in cluster.interfaces:
             ec2.delete_network_interface(NetworkInterfaceId=interface)
         ec2.delete_security_group(GroupId=cluster.description["resourcesVpcConfig"]["clusterSecurityGroupId"])

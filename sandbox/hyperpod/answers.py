@@ -77,6 +77,7 @@ def node_answer(cluster: Cluster, node: Node, timestamp: datetime, details: bool
             for key in ("LifeCycleConfig", "OverrideVpcConfig", "ThreadsPerCore", "InstanceStorageConfigs")
             if key in specification
         }
+        # A node keeps the scripts that it was set up with until its software is updated.
         if node.scripts and "LifeCycleConfig" in answer:
             answer["LifeCycleConfig"] = {**answer["LifeCycleConfig"], "SourceS3Uri": node.scripts}
         spot = "Spot" in specification.get("CapacityRequirements", {})
@@ -111,6 +112,7 @@ def kubernetes_node(cluster: Cluster, node: Node, timestamp: datetime) -> JsonOb
     done = "InProgress" if status == "DeepHealthCheckInProgress" else "Passed"
     checked = {f"{_LABEL}deep-health-check-status": done} if node.check_seconds or node.checked else {}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
+    # The node controller's words for a kubelet that is silent: the instance restarts.
     if status in ("Pending", "SystemUpdating"):
         words = "Kubelet stopped posting node status."
         ready = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": words}

@@ -285,6 +285,7 @@ class Cluster:
         checks = timing.deep_health_check if group.specification.get("OnStartDeepHealthChecks") else 0.0
         for ultraserver in [{}] * count if locations is None else locations[:count]:
             prefix = subnet.get("CidrBlock", "10.0.0.0/16").rsplit(".", 2)[0]
+            # EC2 keeps the first addresses of each subnet for itself.
             index = len(self.nodes) + 10
             node = Node(
                 group.name,
@@ -364,6 +365,7 @@ class Cluster:
             if short:
                 self.failure = next(iter(short.values()))
                 self.outcome = "Failed" if verb == "Creating" else "InService"
+                # The update is taken back as a whole, the counts that it asked for with it.
                 for name in short:
                     self.groups[name].specification["InstanceCount"] = len(self.members(name, timestamp))
 

@@ -53,6 +53,7 @@ def begin(cluster: Cluster, service: UpdateService, values: JsonObject) -> None:
     if config and "Eks" not in cluster.request.get("Orchestrator", {}):
         raise refuse("ValidationException", "DeploymentConfig needs an Amazon EKS orchestrator (sandbox)")
     _alarms(service, cluster, config)
+    # Restricted groups have images that the service chooses: DescribeCluster shows none of their software.
     groups = [group for name, group in cluster.groups.items() if (name in asked or not asked) and not group.restricted]
     for group in groups:
         if group.specification.get("ImageId", "default") != "default" and not image:
@@ -132,6 +133,7 @@ def _proceed(
         return
     if update.under_way:
         _landed(cluster, service, group, update, [by_id[name] for name in update.under_way], timestamp)
+    # An alarm that rang before the first batch says nothing about the new image.
     if update.status == "InProgress" and update.done and (alarm := _ringing(service, cluster, update.config)):
         _turn_back(cluster, group, update, f"Alarm {alarm} is in state ALARM")
     if not update.active or timestamp < update.next_at:
@@ -147,6 +149,7 @@ def _proceed(
 
 
 def _has_to_go(update: SoftwareUpdate, node: Node) -> bool:
+    # Forward those that are not done yet; back those that are.
     return (node.instance_id in update.done) == update.back
 
 
@@ -171,11 +174,13 @@ def _landed(
         _set_up(cluster, service, group, node)
         code = hyperpod_logs.FAILED.format(code=1) if lines else hyperpod_logs.SUCCEEDED
         hyperpod_logs.lifecycle(cluster, group.name, node.instance_id, [*(lines or []), code], timestamp)
+    # WaitIntervalInSeconds is for alarms to ring in; a rollback waits for none.
     wait = 0.0 if update.back else float(update.config.get("WaitIntervalInSeconds", 0)) * _WAIT_SHARE
     update.next_at = timestamp + timedelta(seconds=wait * cluster.timing.scale)
     if lines and not update.back:
         reason = f"Lifecycle scripts did not run successfully on {nodes[0].instance_id}"
         _turn_back(cluster, group, update, f"{reason}. To view the logs, visit {hyperpod_logs.group_of(cluster)}")
+    # Scripts that fail with the former image too: there is nothing left to go back to.
     elif lines:
         update.status = "Failed"
         cluster.failure = update.reason
@@ -202,6 +207,7 @@ def _batch(update: SoftwareUpdate, count: int) -> int:
     if not size:
         return count
     value = int(size["Value"])
+    # Rounded up, and one at least, or an update of a small group would never begin.
     return max(1, -(-count * value // 100) if size["Type"] == "CAPACITY_PERCENTAGE" else value)
 
 

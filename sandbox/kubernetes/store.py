@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import kubernetes_validate
 from kubernetes_validate import utils
@@ -57,9 +57,19 @@ def plural(kind: str) -> str:
     return lower + "es" if lower.endswith(("s", "x", "ch")) else lower + "s"
 
 
+class ServedKind(NamedTuple):
+    """A kind that the API serves."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    """The name of its resource."""
+
+
 @lru_cache(maxsize=8)
-def built_in_kinds(version: str) -> frozenset[tuple[str, str, str]]:
-    """Group, version and kind of what a Kubernetes version serves itself: the kinds that also have a list kind."""
+def built_in_kinds(version: str) -> frozenset[ServedKind]:
+    """What a Kubernetes version serves itself: the kinds that also have a list kind."""
     supported = [
         item
         for item in utils.all_versions()
@@ -72,7 +82,9 @@ def built_in_kinds(version: str) -> frozenset[tuple[str, str, str]]:
         for item in definition.get("x-kubernetes-group-version-kind", [])
     }
     return frozenset(
-        (group, version, kind) for group, version, kind in kinds if (group, version, f"{kind}List") in kinds
+        ServedKind(group, version, kind, plural(kind))
+        for group, version, kind in kinds
+        if (group, version, f"{kind}List") in kinds
     )
 
 
@@ -121,25 +133,20 @@ class KubernetesStore:
             if self.key(item) not in self.objects:
                 self.put(item)
 
-    def served(self) -> Iterator[tuple[str, str, str, str]]:
-        """Group, version, kind and resource name of everything that the API serves."""
-        for group, version, kind in built_in_kinds(self.version):
-            yield group, version, kind, plural(kind)
+    def served(self) -> Iterator[ServedKind]:
+        """Everything that the API serves."""
+        yield from built_in_kinds(self.version)
         for item in self.definitions():
-            for version in item["spec"]["versions"]:
-                yield (
-                    item["spec"]["group"],
-                    version["name"],
-                    item["spec"]["names"]["kind"],
-                    item["spec"]["names"]["plural"],
-                )
+            spec, names = item["spec"], item["spec"]["names"]
+            for version in spec["versions"]:
+                yield ServedKind(spec["group"], version["name"], names["kind"], names["plural"])
 
     def groups(self) -> list[JsonObject]:
         """The API groups, for discovery."""
         results: dict[str, set[str]] = {}
-        for group, version, _, _ in self.served():
-            if group:
-                results.setdefault(group, set()).add(version)
+        for each in self.served():
+            if each.group:
+                results.setdefault(each.group, set()).add(each.version)
         answers = list[JsonObject]()
         for group, versions in sorted(results.items()):
             # Stable versions (v1) before betas, which have a longer name.
@@ -228,6 +235,7 @@ class KubernetesStore:
         metadata["resourceVersion"] = str(self.revision)
         if key[1]:
             metadata["namespace"] = key[1]
+        # Whoever writes a manifest has no say in its status, as with the status subresource.
         if former and "status" in former and "status" not in stored:
             stored["status"] = former["status"]
         self.objects[key] = stored

@@ -32,6 +32,7 @@ class ExtensionOperations(SchedulerOperations):
         if not cluster.continuous or "Eks" in cluster.request.get("Orchestrator", {}):
             raise refuse("ValidationException", "Extensions need Slurm and NodeProvisioningMode Continuous (sandbox)")
         for arn, item in cluster.extensions.items():
+            # The token before the name: a repeated call gets its own extension and no conflict with it.
             if item["token"] and item["token"] == self._get_param("ClientToken"):
                 return ActionResult({"ExtensionArn": arn})
             if item["ExtensionName"] == name:
@@ -97,6 +98,7 @@ class ExtensionOperations(SchedulerOperations):
     def _of(self) -> Cluster:
         cluster = self.service.cluster(self.region, self._get_param("ClusterArn"))
         for arn, item in list(cluster.extensions.items()):
+            # Nothing runs meanwhile: what has been deleted goes when somebody looks next.
             if item["verb"] == "Deleting" and _status(cluster, item) != "Deleting":
                 del cluster.extensions[arn]
         return cluster

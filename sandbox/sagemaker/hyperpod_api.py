@@ -140,7 +140,7 @@ class HyperPodResponse(
         return ActionResult({"Successful": done, "Failed": failed})
 
     def batch_delete_cluster_nodes(self) -> ActionResult:
-        cluster, result, missing = self._nodes()
+        cluster, result, missing = self._named()
         for node in result:
             cluster.groups[node.group].specification["InstanceCount"] = cluster.groups[node.group].target - 1
         cluster.retire(result)

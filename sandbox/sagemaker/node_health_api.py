@@ -3,7 +3,7 @@
 
 import uuid
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from moto.core.responses import ActionResult
 from moto.sagemaker.responses import SageMakerResponse
@@ -15,6 +15,15 @@ from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject, without
 from ..protocol.service import refuse
 from .service import HyperPod
+
+
+class _Named(NamedTuple):
+    """The nodes that a call is about."""
+
+    cluster: Cluster
+    nodes: list[Node]
+    missing: list[str]
+    """Names of which there are no nodes."""
 
 
 class HealthOperations(SageMakerResponse):
@@ -64,23 +73,25 @@ class HealthOperations(SageMakerResponse):
         return self._page(items, "ClusterOperationSummaries")
 
     def batch_reboot_cluster_nodes(self) -> ActionResult:
-        cluster, result, missing = self._nodes()
+        named = self._named()
         with self.service.lock:
-            for node in result:
-                reboot(cluster, node)
-        return self._batch(result, missing)
+            for node in named.nodes:
+                reboot(named.cluster, node)
+        return self._batch(named)
 
     def batch_replace_cluster_nodes(self) -> ActionResult:
-        cluster, result, missing = self._nodes()
-        if controllers := [node for node in result if cluster.groups[node.group].slurm_type == "Controller"]:
+        named = self._named()
+        groups = named.cluster.groups
+        if controllers := [node for node in named.nodes if groups[node.group].slurm_type == "Controller"]:
             names = ", ".join(node.instance_id for node in controllers)
             raise refuse("ValidationException", f"Slurm controllers cannot be replaced: {names} (sandbox)")
         with self.service.lock:
-            for node in result:
-                replace(cluster, node, self.service)
-        return self._batch(result, missing)
+            for node in named.nodes:
+                replace(named.cluster, node, self.service)
+        return self._batch(named)
 
-    def _batch(self, nodes: list[Node], missing: list[str]) -> ActionResult:
+    def _batch(self, named: _Named) -> ActionResult:
+        nodes, missing = named.nodes, named.missing
         by_logical = set(self._get_param("NodeLogicalIds") or [])
         words = {"ErrorCode": "InstanceIdNotFound", "Message": "The node does not exist (sandbox)"}
         answer = {
@@ -94,12 +105,13 @@ class HealthOperations(SageMakerResponse):
             }
         return ActionResult(answer)
 
-    def _nodes(self) -> tuple[Cluster, list[Node], list[str]]:
-        """The nodes that a call names, by instance or logical id, and the names of which there are none."""
+    def _named(self) -> _Named:
+        """The nodes that a call names, by instance or logical id."""
         cluster = self.service.cluster(self.region, self._get_param("ClusterName"))
         by_id = {key: node for node in cluster.nodes if not node.deleted for key in (node.instance_id, node.logical_id)}
         names = [*(self._get_param("NodeIds") or []), *(self._get_param("NodeLogicalIds") or [])]
-        return cluster, [by_id[name] for name in names if name in by_id], [name for name in names if name not in by_id]
+        missing = [name for name in names if name not in by_id]
+        return _Named(cluster, [by_id[name] for name in names if name in by_id], missing)
 
     def list_cluster_events(self) -> ActionResult:
         """The events of a cluster, newest first, filtered by group, node, kind and time."""

@@ -112,6 +112,7 @@ class Schedulers:
         """Change one. Its version has to be the latest one, and nothing may be under way."""
         item = self.find(kind, region, values[f"{kind}Id"])
         target = int(values["TargetVersion"])
+        # The version keeps two callers from changing what the other has not seen.
         if target != item.version or now() < item.until:
             raise refuse(
                 "ConflictException",

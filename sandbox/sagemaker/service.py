@@ -66,6 +66,7 @@ class HyperPod:
     def all(self, region: str) -> list[Cluster]:
         """The clusters of a region, settled to this moment; those whose deletion has ended are gone."""
         with self.lock:
+            # Over a copy: what has been deleted leaves the clusters meanwhile.
             for (scope, name), cluster in list(self.clusters.items()):
                 self._settle(cluster)
                 if cluster.outcome == "Deleting" and now() >= cluster.busy_until:
@@ -85,6 +86,8 @@ class HyperPod:
 
     def tick(self, bus: EventBus) -> bool:
         """Let time pass where somebody waits for what it brings; whether there was such a cluster."""
+        # A request settles the cluster that it asks about. Whoever follows a repair in Kubernetes, or waits for an
+        # event, asks SageMaker nothing.
         waiting = [
             cluster for cluster in list(self.clusters.values()) if cluster.repairs or bus.listens(cluster.region)
         ]
@@ -92,6 +95,7 @@ class HyperPod:
             with self.lock:
                 self._settle(cluster)
                 events = hyperpod_news.cluster_events(cluster, now())
+            # Without the lock: a function that gets the event may call SageMaker before it answers.
             for detail_type, detail in events if bus.listens(cluster.region) else ():
                 bus.send(cluster.region, detail_type, cluster.arn, detail)
         return bool(waiting)
@@ -191,6 +195,7 @@ class HyperPod:
         check(name, request, groups)
         self.plans.check(region, {}, groups)
         check_quotas(self.quotas, [], groups, self._others(region, name))
+        # With continuous provisioning, Slurm is InService only once its controller and login nodes run.
         cluster.begun = not cluster.continuous or all(group.slurm_type is None for group in groups)
         cluster.groups = {group.name: group for group in groups}
         self._look_up_subnets(cluster)
@@ -216,6 +221,7 @@ class HyperPod:
         before, others = list(cluster.groups.values()), self._others(region, cluster.name)
         check_quotas(self.quotas, before, list(later.values()), others)
         for group in groups:
+            # An update replaces what is said of a group. The image of its nodes changes by UpdateClusterSoftware alone.
             if earlier := cluster.groups.get(group.name):
                 group.release, group.update = earlier.release, earlier.update
             cluster.groups[group.name] = group

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from boto3.session import Session
 from botocore.config import Config
@@ -69,6 +69,14 @@ class ServerSettings:
     webhook_bearer: str
 
 
+class _Part(NamedTuple):
+    """A part of what is persisted."""
+
+    name: str
+    owner: Any
+    attribute: str
+
+
 class SandboxAccount:
     """The services of one account that the sandbox implements itself."""
 
@@ -111,16 +119,16 @@ class SandboxAccount:
 
     def collect(self) -> State:
         """What has to be kept."""
-        return {name: getattr(service, attribute) for name, service, attribute in self._parts()}
+        return {part.name: getattr(part.owner, part.attribute) for part in self._parts()}
 
     def restore(self, state: State) -> None:
         """Take back what was kept."""
-        for name, service, attribute in self._parts():
-            setattr(service, attribute, state[name])
+        for part in self._parts():
+            setattr(part.owner, part.attribute, state[part.name])
 
-    def _parts(self) -> list[tuple[str, Any, str]]:
-        """What is persisted, in the order in which it is restored: name, owner and attribute."""
-        return [
+    def _parts(self) -> list[_Part]:
+        """What is persisted, in the order in which it is restored."""
+        parts = [
             ("stacks", self.cloudformation, "regions"),
             ("kubernetes", self.kubernetes, "clusters"),
             ("eks", self.eks, "clusters"),
@@ -138,6 +146,7 @@ class SandboxAccount:
             ("Prometheus workspaces", self.prometheus, "regions"),
             ("Grafana workspaces", self.grafana, "regions"),
         ]
+        return [_Part(*part) for part in parts]
 
 
 class SandboxAccounts:

@@ -56,6 +56,7 @@ class KubernetesApi:
         request = Request(environ)
         try:
             parts = [unquote(part) for part in request.path.removeprefix(PREFIX).split("/") if part]
+            # No region is a number, so a number in its place is an account.
             account = parts.pop(0) if parts and parts[0].isdecimal() else SANDBOX_ACCOUNT
             region, cluster, *path = parts
             store = self.clusters(account).kubernetes.store(region, cluster)
@@ -141,11 +142,13 @@ class KubernetesApi:
             manifest = _body(request)
             return 201, self._run(object_key, store.create(manifest, namespace or "default"))
         reference = {"apiVersion": api_version, "kind": kind, "metadata": {"name": rest[1], "namespace": namespace}}
+        # Nodes are not in the store: they follow from the clusters of HyperPod at this moment.
         current = store.objects.get(store.key(reference)) or next(
             (item for item in extra if item["metadata"]["name"] == rest[1]), None
         )
         if request.method == "DELETE":
             return 200, store.delete(reference, namespace)
+        # Server-side apply makes what is missing; every other patch needs something to change.
         if current is None and not (request.method == "PATCH" and "apply" in (request.content_type or "")):
             raise ApiError(404, "NotFound", f'{rest[0]}{"." + group if group else ""} "{rest[1]}" not found')
         if request.method == "GET":

@@ -109,9 +109,11 @@ class Functions:
 
     def _process(self, function: LambdaFunction, invocation: dict[str, Any], code: Path) -> Result:
         """Run a function in a Python process of its own, as its role, and stop it at its time-out."""
+        # The answer has a pipe of its own: handlers and libraries print on all others.
         reading, writing = os.pipe()
         with os.fdopen(reading) as answers:
             process = subprocess.Popen(
+                # Nothing that is installed here: a function sees its layers and what its runtime brings.
                 [sys.executable, "-I", "-S", "-B", str(_BOOTSTRAP), str(writing)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -165,6 +167,7 @@ class Functions:
             "AWS_SESSION_TOKEN": role["SessionToken"],
             "AWS_ENDPOINT_URL": self.clients.endpoint,
             "AWS_EC2_METADATA_DISABLED": "true",
+            # Profiles and credentials of whoever runs the sandbox are none of the function.
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
             "NO_PROXY": "localhost",
@@ -178,6 +181,7 @@ class Functions:
         file = self.archive(digest)
         if not file.exists():
             self.directory.mkdir(parents=True, exist_ok=True)
+            # Renamed when it is whole: another thread may look for it meanwhile.
             partial = self.directory / f"{digest}.{uuid.uuid4().hex}"
             partial.write_bytes(content)
             partial.rename(file)
@@ -225,6 +229,7 @@ class Functions:
         lines = [{"timestamp": timestamp, "message": line} for line in text.splitlines() if line] or [
             {"timestamp": timestamp, "message": "END"}
         ]
+        # PutLogEvents takes so many events at the most.
         logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=lines[:10_000])
 
 
@@ -257,6 +262,7 @@ def mount(functions_of: Callable[[str], Functions]) -> None:
         result = functions.run(function, event)
         if result.failed:
             response_headers["x-amz-function-error"] = "Unhandled"
+        # Lambda hands over the last 4 KB of the log.
         response_headers["x-amz-log-result"] = base64.b64encode(result.log[-4096:].encode()).decode()
         return result.payload.encode()
 

@@ -48,6 +48,7 @@ class GrafanaHttp:
         if path == ["api", "health"]:
             return {"database": "ok", "version": workspace.description["grafanaVersion"]}
         role = workspace.role_of(request.headers.get("Authorization", "").removeprefix("Bearer "))
+        # Also before the path is looked at: who has no token learns nothing about what is there.
         if role is None:
             raise _Refusal(401, "Unauthorized", messageId="session.token.rotate")
         body: JsonObject = request.get_json(force=True) if request.get_data() else {}
@@ -108,9 +109,11 @@ def _put_source(sources: dict[str, JsonObject], uid: str, body: JsonObject) -> J
     if missing:
         raise _Refusal(400, f"bad request data: {', '.join(missing)} is required")
     known = sources.get(uid, {"id": len(sources) + 1, "version": 0})
+    # Grafana takes secrets and never shows them again.
     shown = {key: value for key, value in body.items() if key != "secureJsonData"}
     sources[uid] = {**shown, "uid": uid, "id": known["id"], "version": known["version"] + 1}
     if body.get("isDefault"):
+        # There is one default at most: the newest takes the place of the former one.
         for other in sources:
             sources[other]["isDefault"] = other == uid
     return {"id": known["id"], "name": body["name"], "message": "Datasource added", "datasource": sources[uid]}

@@ -263,6 +263,7 @@ def _yaml(text: bytes | str) -> JsonObject:
 def _check_rules(data: bytes) -> None:
     if not _yaml(data).get("groups"):
         raise refuse("ValidationException", "A rule groups namespace needs groups (sandbox)")
+    # Only Prometheus' own checker knows what it understands; without it rules are taken unread.
     promtool = shutil.which("promtool")
     if promtool is None:
         return

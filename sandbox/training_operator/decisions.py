@@ -96,6 +96,7 @@ def _run(observed: Observed, claims: Sequence[Claim]) -> Decision:
     lost = [*_lost(job, desired, pods), *hung]
     counts = restarts(job, lost, observed.now)
     unplaced = {name: time + _PATIENCE for name in desired if name in pods and (time := unplaced_since(pods[name]))}
+    # The loss of these is not counted below: the operator takes them back itself.
     misplaced = [name for name, time in unplaced.items() if observed.now >= time]
     state = _within_deadlines(observed, _state(observed, desired, lost, counts))
     decision = Decision({}, size=size.pods)
@@ -207,6 +208,7 @@ def _recorded(observed: Observed, desired: Mapping[str, NewPod], deleted: Sequen
     """The pods whose loss is still to be counted: not those that the operator itself has begun to delete."""
     known = {item["uid"] for item in observed.job.status.get("jobPods") or ()}
     pods = [observed.pods[name] for name in desired if name in observed.pods and name not in deleted]
+    # A pod that is recorded and missing at the next look is a lost one.
     running = [item for item in pods if phase(item) != "Failed"]
     return [item for item in running if not is_going(item) or item["metadata"]["uid"] in known]
 
@@ -267,6 +269,7 @@ def _keep_workloads(observed: Observed, claims: Sequence[Claim], decision: Decis
 def _keep_conditions(observed: Observed, claim: Claim, decision: Decision) -> None:
     """The conditions of one Workload, where they are others now."""
     item, pods = observed.workloads[claim.name], observed.pods
+    # Quota is given back only when no pod of the claim is there: another job would get nodes that are in use.
     if is_evicted(item) and not observed.has_pods(claim):
         decision.returned[claim.name] = returned(item, observed.now)
         return
@@ -293,6 +296,7 @@ def _end(observed: Observed) -> Decision:
         if not holding(item.get("status") or {}, "Finished"):
             decision.conditions[name] = finished(item, succeeded=bool(completed), message=message, now=now)
     seconds = job.policy.get("ttlSecondsAfterFinished", 0)
+    # A negative number keeps the job for good.
     if seconds >= 0:
         end = instant(job.status["completionTime"]) + timedelta(seconds=seconds)
         decision.job_goes = now >= end

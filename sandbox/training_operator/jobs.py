@@ -126,6 +126,7 @@ class Job:
     def claims(self) -> tuple[Claim, ...]:
         """What it asks of quota, in the order in which it asks."""
         spares = {part["name"]: part["spares"] for part in self._parts if part.get("spares")}
+        # As Kueue names the Workloads of its own kinds: kind, name, and an end that tells jobs of one name apart.
         base = f"{KIND.lower()}-{self.name}"[: _LONGEST - 12] + f"-{self.uid[:5]}"
         claims = [Claim(base, self.sizes[0], self.slots[: self.sizes[0]], spares)]
         for before, size in zip(self.sizes, self.sizes[1:], strict=False):

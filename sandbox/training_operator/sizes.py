@@ -62,6 +62,7 @@ def granted(observed: Observed) -> list[Claim]:
     base, *steps = job.claims
     if times[base.name] is None:
         return []
+    # Steps with pods first: whoever grows keeps what runs, whichever step Kueue admitted before.
     admitted = [(not observed.has_pods(step), time, step.size, step) for step in steps if (time := times[step.name])]
     return [base, *(step for *_, step in sorted(admitted, key=lambda entry: entry[:3]))]
 
@@ -71,6 +72,7 @@ def size_of(observed: Observed, claims: Sequence[Claim]) -> Size:
     job = observed.job
     quota = sum(len(claim.slots) for claim in claims)
     usable = max(size for size in job.sizes if size <= quota)
+    # A job that has not run yet has its smallest size, and grows from there.
     before = sum((observed.scaling.get("targetReplicas") or {}).values()) or job.sizes[0]
     new = [time for claim in claims if not observed.has_pods(claim) and (time := _admitted_at(observed, claim))]
     if usable <= before or not new:
@@ -102,6 +104,7 @@ def dropped_step(observed: Observed, claims: Sequence[Claim], size: int) -> Clai
         return due
     used = [claim for claim in steps if observed.has_pods(claim)]
     lacking = [claim for claim in used if not _is_whole(observed, claim)]
+    # The last that lacks a pod; without one the last that has pods, else the last of all.
     return [*steps, *used, *lacking][-1]
 
 

@@ -53,6 +53,7 @@ def workload(job: Job, claim: Claim, priority: int, *, topologies: bool) -> Mani
     for part, count in counts.items():
         metadata = templates[part].get("metadata") or {}
         template = {"metadata": metadata, "spec": {"restartPolicy": "Never"} | templates[part]["spec"]}
+        # Spares are pods that stand by: their quota is asked for with that of the others.
         item = {"name": pod_set(job, part), "count": count + claim.spares.get(part, 0), "template": template}
         if topologies and (request := _topology_request(metadata.get("annotations") or {})):
             item["topologyRequest"] = request
@@ -114,6 +115,7 @@ def readiness(item: Manifest, *, ready: bool, now: datetime) -> Manifest:
     if ready:
         reason, message = "Started", "All pods reached readiness and the workload is running"
         return _changed(item, "PodsReady", "True", "Recovered" if recovers else reason, message, now)
+    # Kueue has a time limit of its own for each of these reasons (waitForPodsReady: timeout, recoveryTimeout).
     lost = admitted_at(item) and before and (before["status"] == "True" or recovers)
     reason = "WaitForRecovery" if lost else "WaitForStart"
     message = "At least one pod is lost" if lost else "Not all pods are ready or succeeded"

@@ -142,6 +142,7 @@ class TrainingPlans:
                 raise client_error(
                     name, "ResourceNotFound", f"Training plan offering {TrainingPlanOfferingId} is not available"
                 )
+            # Plans of one name have ARNs of their own.
             again = f"/{len(namesakes) + 1}" if namesakes else ""
             plan = self._bought(f"{TrainingPlanName}{again}", TrainingPlanName, offer, SpareInstanceCountPerUltraServer)
             plan.tags = tags_of({"Tags": Tags})
@@ -299,6 +300,7 @@ class TrainingPlans:
                 for server in window.servers:
                     result += [server] * (size - used.get(server, 0))
                 result += [""] * (0 if window.servers else window.instances)
+            # Instances without an UltraServer are alike, so it does not matter which of them are taken.
             plain = used.get("", 0)
             return result[plain:]
 

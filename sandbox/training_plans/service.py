@@ -61,6 +61,7 @@ class TrainingPlanService:
         """The operations in a region."""
         with self._lock:
             known = self._regions.get(region)
+            # A restored state brings other ledgers: operations over the former one would sell what nobody keeps.
             if known is None or known.ledger is not self.ledgers.get(region):
                 answer = self.clients.client("ec2", region).describe_availability_zones()["AvailabilityZones"]
                 zones = {zone["ZoneId"]: zone["ZoneName"] for zone in answer}
@@ -82,6 +83,7 @@ class TrainingPlanService:
         """Raise the API's error for a group whose new plan it cannot have."""
         for group in groups:
             old = before.get(group.name)
+            # A plan that a group has already is not judged again, also when it has ended since.
             if not group.plan or (old and old.plan == group.plan):
                 continue
             plan = self.region(region).find(group.plan)

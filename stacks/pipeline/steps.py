@@ -82,7 +82,7 @@ class PromotionSteps:
             assembly: Whether the templates lie in ../assembly.
         """
         name = str(step.environment)
-        spec = build_spec(commands, before=[INSTALL, *before], as_role=True)
+        spec = build_spec(commands, before=[INSTALL, *before])
         return pipelines.CodeBuildStep(
             step.name,
             input=self._source,

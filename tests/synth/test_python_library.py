@@ -305,6 +305,42 @@ def test_a_role_takes_permissions_itself(stack: cdk.Stack, vpc: ec2.IVpc) -> Non
     assert "sqs:SendMessage" in json.dumps(resources(stack, "AWS::IAM::Policy"))
 
 
+def granted(stack: cdk.Stack) -> list[str]:
+    """The roles that may read what lies in the bucket `data`."""
+    policies = resources(stack, "AWS::IAM::Policy").values()
+    return [
+        policy["Properties"]["Roles"][0]["Ref"]
+        for policy in policies
+        if ":s3:::data" in json.dumps(policy["Properties"]["PolicyDocument"])
+    ]
+
+
+def test_a_cluster_stands_for_the_role_of_its_nodes(stack: cdk.Stack, arguments: dict[str, Any]) -> None:
+    made = HyperPodCluster(stack, "Cluster", **arguments)
+    cdk.aws_s3.Bucket.from_bucket_name(stack, "Data", "data").grant_read(made)
+    assert made.execution_role
+    assert granted(stack) == [stack.resolve(made.execution_role.role_name)["Ref"]]
+
+
+def test_a_cluster_of_elsewhere_says_what_its_nodes_would_get(stack: cdk.Stack) -> None:
+    bucket = cdk.aws_s3.Bucket.from_bucket_name(stack, "Data", "data")
+    attributes = {"cluster_name": "one", "cluster_arn": ARN}
+    unknown = HyperPodCluster.from_cluster_attributes(stack, "Unknown", **attributes)
+    iam.Grant.add_to_principal(grantee=unknown, actions=["sqs:SendMessage"], resource_arns=["arn:aws:sqs:::queue"])
+    role = iam.Role(stack, "Nodes", assumed_by=iam.AccountRootPrincipal())
+    bucket.grant_read(HyperPodCluster.from_cluster_attributes(stack, "Known", **attributes, execution_role=role))
+    assert granted(stack) == [stack.resolve(role.role_name)["Ref"]]
+    words = Match.string_like_regexp(r"Add statement[\s\S]*sqs:Send")
+    Annotations.from_stack(stack).has_warning("/Test/Unknown", words)
+
+
+def test_what_stands_for_a_role_takes_permissions() -> None:
+    """The other constructs have roles for their own use, or none (decision 45)."""
+    classes = {name: getattr(library, name) for name in library.__all__}
+    takers = {name for name, value in classes.items() if iam.IGrantable in getattr(value, "__jsii_ifaces__", ())}
+    assert takers == {"ClusterGrafana", "ExecutionRole", "HyperPodCluster", "KarpenterRole"}
+
+
 def test_a_network_by_its_attributes(stack: cdk.Stack, vpc: ec2.IVpc, arguments: dict[str, Any]) -> None:
     nodes = NodeSecurityGroup(stack, "Nodes", vpc=vpc).security_group
     network = EnvironmentNetwork.from_network_attributes(

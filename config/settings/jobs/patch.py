@@ -1,7 +1,7 @@
 """A strategic merge patch of a job object, as YAML text: a file's own scalars have no types, and a patch needs them."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import yaml
 from pydantic import AfterValidator, StringConstraints
@@ -34,12 +34,21 @@ def _checked(text: str) -> str:
 Patch = Annotated[str, StringConstraints(max_length=65536), AfterValidator(_checked)]
 
 
-def fields(patch: Any, path: str = "") -> Iterator[tuple[str, str, Any]]:
-    """Every field that a patch names: its path as Kubernetes writes it, its name, and its value."""
+class PatchField(NamedTuple):
+    """A field that a patch names."""
+
+    path: str
+    """As Kubernetes writes it."""
+    name: str
+    value: Any
+
+
+def fields(patch: Any, path: str = "") -> Iterator[PatchField]:
+    """Every field that a patch names, each before those inside it."""
     if isinstance(patch, dict):
         for name, value in patch.items():
             inner = f"{path}.{name}" if path else str(name)
-            yield inner, str(name), value
+            yield PatchField(inner, str(name), value)
             yield from fields(value, inner)
     elif isinstance(patch, list):
         for number, item in enumerate(patch):

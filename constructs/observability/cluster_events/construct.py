@@ -60,7 +60,9 @@ class ClusterEvents(Construct):
             self,
             "Memory",
             billing_mode="PAY_PER_REQUEST",
-            attribute_definitions=[_attribute("Key", "S")],
+            attribute_definitions=[
+                dynamodb.CfnTable.AttributeDefinitionProperty(attribute_name="Key", attribute_type="S")
+            ],
             key_schema=[dynamodb.CfnTable.KeySchemaProperty(attribute_name="Key", key_type="HASH")],
             sse_specification=dynamodb.CfnTable.SSESpecificationProperty(
                 sse_enabled=True, sse_type="KMS", kms_master_key_id=key.key_arn
@@ -122,7 +124,3 @@ class ClusterEvents(Construct):
 
         self.function = tell.function
         """The function that makes notices."""
-
-
-def _attribute(name: str, kind: str) -> dynamodb.CfnTable.AttributeDefinitionProperty:
-    return dynamodb.CfnTable.AttributeDefinitionProperty(attribute_name=name, attribute_type=kind)

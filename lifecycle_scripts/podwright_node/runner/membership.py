@@ -7,7 +7,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .commands import run
 from .failure import Failure
@@ -37,17 +37,26 @@ class Membership:
         """
         ids = _instance_ids(root)
         instances = listed(root)
-        for key, own in (("InstanceId", ids), ("CustomerIpAddress", _addresses())):
-            for group, instance_type, instance in instances:
-                if instance.get(key) in own:
-                    address = instance.get("CustomerIpAddress")
-                    instance_id = instance.get("InstanceId") or (ids[0] if ids else None)
-                    return cls(group, instance_type or _board_type(root), instance_id, address)
+        for key, own in (("InstanceId", ids), ("CustomerIpAddress", run(("hostname", "-I")).split())):
+            for listed_node in instances:
+                entry = listed_node.entry
+                if entry.get(key) in own:
+                    instance_id = entry.get("InstanceId") or (ids[0] if ids else None)
+                    instance_type = listed_node.instance_type or _board_type(root)
+                    return cls(listed_node.group, instance_type, instance_id, entry.get("CustomerIpAddress"))
         return cls(None, None, ids[0] if ids else None, None)
 
 
-def listed(root: Path) -> list[tuple[str, str | None, dict[str, Any]]]:
-    """Group, instance type and entry of every node of the cluster. HyperPod does not keep a worker's list up to date.
+class ListedNode(NamedTuple):
+    """A node as HyperPod's list has it."""
+
+    group: str
+    instance_type: str | None
+    entry: dict[str, Any]
+
+
+def listed(root: Path) -> list[ListedNode]:
+    """Every node of the cluster. HyperPod does not keep a worker's list up to date.
 
     What is said of other groups is no reason to lose this node: a group that has no nodes yet, no type of its own or
     keys that nobody here knows is taken as it is, and what has not the form of a group or a node is left out.
@@ -62,7 +71,9 @@ def listed(root: Path) -> list[tuple[str, str | None, dict[str, Any]]]:
     if not isinstance(groups, list):
         raise Failure(f"{path} has not the form of a cluster's description: no list InstanceGroups", WROTE_IT)
     named = [group for group in groups if isinstance(group, dict) and isinstance(group.get("Name"), str)]
-    return [(group["Name"], group.get("InstanceType"), instance) for group in named for instance in _instances(group)]
+    return [
+        ListedNode(group["Name"], group.get("InstanceType"), entry) for group in named for entry in _instances(group)
+    ]
 
 
 def _instances(group: dict[str, Any]) -> list[dict[str, Any]]:
@@ -97,7 +108,3 @@ def _board_type(root: Path) -> str | None:
     file = root / "sys/devices/virtual/dmi/id/product_name"
     name = file.read_text(encoding="ascii").strip() if file.is_file() else ""
     return f"ml.{name}" if re.fullmatch(r"[a-z0-9-]+\.[a-z0-9-]+", name) else None
-
-
-def _addresses() -> list[str]:
-    return run(("hostname", "-I")).split()

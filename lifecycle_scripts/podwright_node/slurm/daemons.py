@@ -91,7 +91,7 @@ def client(node: Node) -> dict[str, str]:
     """The drop-in that tells slurmd where its configuration is."""
     group = node.facts["slurm"]["controller_group"]
     # Where there are several controllers each of them hands the configuration out, and slurmd tries one after another.
-    addresses = [entry["CustomerIpAddress"] for name, _, entry in listed(node.root) if name == group]
+    addresses = [each.entry["CustomerIpAddress"] for each in listed(node.root) if each.group == group]
     servers = ",".join(address for address in addresses if address)
     return {CLIENT: f'[Service]\nEnvironment="SLURMD_OPTIONS=--conf-server {servers}"\n'}
 

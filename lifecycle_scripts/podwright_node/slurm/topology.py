@@ -42,12 +42,12 @@ def switches(node: Node) -> dict[str, tuple[list[str], list[str]]]:
     names = control.nodes(node)
     by_address = {address: name for name, address in names.items()}
     above: dict[str, list[str]] = {}
-    for _, _, entry in listed(node.root):
-        address = entry.get("CustomerIpAddress") or ""
+    for listed_node in listed(node.root):
+        address = listed_node.entry.get("CustomerIpAddress") or ""
         # HyperPod names nodes after their address, also where NodeAddr is a host name.
         name = by_address.get(address) or f"ip-{address.replace('.', '-')}"
         if name in names:
-            above[name] = layers(entry)
+            above[name] = layers(listed_node.entry)
     # Where slurm.conf asks for a topology, an empty file ends slurmctld, so even nothing known is written.
     if not any(above.values()) and not _asked_for(node):
         return {}

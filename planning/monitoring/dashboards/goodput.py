@@ -1,7 +1,7 @@
 """Goodput: the productive share of the time that is paid for, and where the rest goes."""
 
 from ....config.settings.observability import Targets
-from .panel import Colour, Dashboard, Panel, Row
+from .panel import Dashboard, Panel, Row
 
 _JOB = "{{job_name}}"
 _GOODPUT = "cluster:goodput:ratio{$cluster}"
@@ -20,10 +20,6 @@ def define(targets: Targets) -> Dashboard:
     )
 
 
-def _by_target(target: float) -> dict[float, Colour]:
-    return {0: "red", target * 0.9: "orange", target: "green"}
-
-
 def _all(target: float) -> tuple[Panel, ...]:
     """The cluster's goodput against its target, and where the rest of the time went."""
     waiting, scaling = (f"cluster:stalled_{cause}:avg{{$cluster}}" for cause in ("otherwise", "scaling"))
@@ -35,7 +31,7 @@ def _all(target: float) -> tuple[Panel, ...]:
             "fraction",
             {"goodput": _GOODPUT},
             "Share of the wall time of all jobs in which they trained, as the training operator counts it.",
-            _by_target(target),
+            {0: "red", target * 0.9: "orange", target: "green"},
             width=6,
         ),
         Panel(

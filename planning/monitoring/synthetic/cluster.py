@@ -67,7 +67,7 @@ class Job:
     name: str
     team: str
     nodes: tuple[str, ...]
-    """Names of nodes.."""
+    """Names of nodes."""
     start: float
     end: float = inf
     queued: float = 0.0

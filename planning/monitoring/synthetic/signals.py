@@ -55,10 +55,8 @@ def _free_memory(cluster: SyntheticCluster, series: SeriesSource, timestamp: flo
 
 def _cpu(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
     busy = 0.05 + 0.35 * activity(cluster, series, timestamp)
+    # The modes of a processor add up to one.
     return {"user": busy * 0.8, "system": busy * 0.18, "iowait": busy * 0.02}.get(series.labels["mode"], 1 - busy)
-
-
-# Modes of a processor add up to one.
 
 
 def _size(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
@@ -108,6 +106,7 @@ def _used(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> 
 def _weighted_share(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
     assert series.team is not None
     over = max(cluster.used(series.team.name, timestamp) - series.team.gpus, 0)
+    # As Kueue counts it: thousandths of what could be lent, divided by the weight.
     return 1000.0 * over / (sum(team.gpus for team in cluster.teams) or 1) / max(series.team.weight, 1)
 
 

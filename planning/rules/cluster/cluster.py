@@ -5,6 +5,7 @@ from ipaddress import IPv4Network
 from ....config.catalog.eks_versions import eks_versions
 from ....config.catalog.instance_types import Catalog
 from ....config.catalog.limits import limits
+from ....config.catalog.software_matrix import number
 from ....config.findings import listed
 from ....config.settings.cluster import Cluster, Eks
 from ....config.settings.environment import Environment
@@ -210,7 +211,7 @@ def cni(eks: Eks) -> Problems:
     """A VPC CNI that is too old."""
     specified, needed = eks.addons.get("vpc-cni"), limits().eks.vpc_cni_from
     # Versions of add-ons end with a build of EKS's own.
-    if specified and _numbers(specified[1:].partition("-")[0]) < _numbers(needed):
+    if specified and number(specified[1:]) < number(needed):
         yield Problem(
             ("addons", "vpc-cni"),
             f"vpc-cni is {specified}; HyperPod needs v{needed} or newer",
@@ -287,7 +288,7 @@ def ultraserver_version(environment: Environment, types: Catalog) -> Problems:
         environment.cluster.orchestrator == "eks"
         and eks.existing is None
         and used
-        and _numbers(eks.version) < _numbers(needed)
+        and number(eks.version) < number(needed)
     ):
         yield Problem(
             ("cluster", "eks", "version"),
@@ -314,7 +315,3 @@ def addons_of_nothing(environment: Environment) -> Problems:
 def _newest_documented() -> str:
     # The table goes from old to new.
     return [name for name, known in eks_versions().items() if known.hyperpod == "documented"][-1]
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))

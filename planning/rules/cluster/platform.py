@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from ....config.catalog.images import gpu_operator_registry
 from ....config.catalog.instance_types import Catalog
 from ....config.catalog.mig import MIG_LABEL, chart_layouts, common_profiles, partitions
+from ....config.catalog.software_matrix import number
 from ....config.findings import listed
 from ....config.settings.environment import Environment
 from ....config.settings.groups import InstanceGroup
@@ -106,7 +107,7 @@ def operator_has_gpus(environment: Environment) -> Problems:
 def trainer_needs_kubernetes(environment: Environment) -> Problems:
     """Kubeflow Trainer on a Kubernetes that is too old."""
     version = environment.cluster.eks.version
-    if environment.platform.kubeflow_trainer and tuple(map(int, version.split("."))) < _TRAINER_KUBERNETES:
+    if environment.platform.kubeflow_trainer and number(version) < _TRAINER_KUBERNETES:
         yield Problem(
             ("platform", "kubeflow_trainer"),
             f"Kubeflow Trainer runs on Kubernetes 1.31 and newer, and cluster.eks.version is {version}",

@@ -2,6 +2,7 @@
 
 from ....config.catalog.limits import limits
 from ....config.catalog.regions import UnknownRegion, region
+from ....config.catalog.software_matrix import number
 from ....config.settings.environment import Environment
 from ....config.settings.governance.task_governance import ADDON, NAMED_REGIONS
 from ...kubernetes.addons import addon_pins, addon_version
@@ -50,7 +51,7 @@ def gangs_by_hand(environment: Environment) -> Problems:
 def kubernetes_for_task_governance(environment: Environment) -> Problems:
     """A Kubernetes version that task governance does not run on."""
     version, needed = environment.cluster.eks.version, limits().eks.task_governance_from
-    if environment.governance.engine == "hyperpod" and _numbers(version) < _numbers(needed):
+    if environment.governance.engine == "hyperpod" and number(version) < number(needed):
         yield Problem(
             ("cluster", "eks", "version"),
             f"Kubernetes is {version}; task governance needs {needed} or newer",
@@ -62,7 +63,7 @@ def kubernetes_for_task_governance(environment: Environment) -> Problems:
 def step_that_is_not_in_place(environment: Environment) -> Problems:
     """A task governance from which no upgrade in place leads on."""
     specified = environment.cluster.eks.addons.get(ADDON)
-    if specified and _numbers(specified[1:].partition("-")[0])[:2] < _IN_PLACE_FROM:
+    if specified and number(specified[1:])[:2] < _IN_PLACE_FROM:
         yield Problem(
             ("cluster", "eks", "addons", ADDON),
             f"task governance is {specified}; an update to v1.5 or newer fails, because it no longer has "
@@ -92,7 +93,7 @@ def task_governance_elsewhere(environment: Environment) -> Problems:
 def pinned_task_governance(environment: Environment) -> Problems:
     """A task governance whose version nobody chose."""
     eks = environment.cluster.eks
-    runs = _numbers(eks.version) >= _numbers(limits().eks.task_governance_from)
+    runs = number(eks.version) >= number(limits().eks.task_governance_from)
     if environment.governance.engine == "hyperpod" and runs and addon_version(ADDON, eks) is None:
         pinned = [pin.kubernetes for pin in addon_pins() if pin.addon == ADDON]
         yield Problem(
@@ -101,7 +102,3 @@ def pinned_task_governance(environment: Environment) -> Problems:
             "deployment, if it has one",
             f"pin one here, or use Kubernetes {pinned[-1]}",
         )
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))

@@ -1,7 +1,7 @@
 """Rules on gates: what they name, and what nothing could ever pass."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....config.catalog.images import Image, ecr_registry
 from ....config.catalog.instance_types import Catalog
@@ -35,13 +35,20 @@ def names_nothing(environment: Environment) -> Problems:
             )
 
 
-def _names(gates: Gates) -> Iterator[tuple[Path, str, str]]:
-    """Every name with where it stands and where it has to be."""
+class _Named(NamedTuple):
+    path: Path
+    name: str
+    location: str
+    """Where the name has to be."""
+
+
+def _names(gates: Gates) -> Iterator[_Named]:
+    """Every name that gates hold."""
     canary, nccl = gates.canary, gates.nccl
     for at, name in enumerate(nccl.groups):
-        yield ("gates", "nccl", "groups", at), name, "instance_groups"
+        yield _Named(("gates", "nccl", "groups", at), name, "instance_groups")
     for name in nccl.minimum_gb_per_second:
-        yield ("gates", "nccl", "minimum_gb_per_second", name), name, "instance_groups"
+        yield _Named(("gates", "nccl", "minimum_gb_per_second", name), name, "instance_groups")
     fields = (
         (("gates", "nccl", "team"), nccl.team, "governance.teams"),
         (("gates", "canary", "group"), canary.group, "instance_groups"),
@@ -50,7 +57,7 @@ def _names(gates: Gates) -> Iterator[tuple[Path, str, str]]:
         (("gates", "canary", "job"), canary.job, "jobs"),
         (("gates", "canary", "elastic"), canary.elastic, "jobs"),
     )
-    yield from ((path, name, location) for path, name, location in fields if name is not None)
+    yield from (_Named(path, name, location) for path, name, location in fields if name is not None)
 
 
 @rule("GAT002", ERROR, on=Environment, source="", final=True)

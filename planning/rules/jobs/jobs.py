@@ -37,7 +37,7 @@ def _planned(environment: Environment, types: Catalog) -> "Iterator[tuple[str, A
     """The plans of jobs, in the order of the file."""
     if environment.cluster.orchestrator != "eks":
         return
-    planner = _planner(environment, types)
+    planner = Planner(environment, types)
     governance = environment.governance
     for name, job in environment.jobs.items():
         group = environment.instance_groups.get(job.group)
@@ -51,10 +51,6 @@ def _planned(environment: Environment, types: Catalog) -> "Iterator[tuple[str, A
             and not wrong_priority
         ):
             yield name, job, planner.plan(name)
-
-
-def _planner(environment: Environment, types: Catalog) -> Planner:
-    return Planner(environment, types)
 
 
 def _priorities(job: Any) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -186,7 +182,7 @@ def _pods_per_node(environment: Environment, plan: JobPlan, types: Catalog) -> i
 
 def _node(environment: Environment, plan: JobPlan, types: Catalog) -> dict[str, int]:
     """What a node of the job's group has for its pods."""
-    planner = _planner(environment, types)
+    planner = Planner(environment, types)
     free = planner.allocatable(plan.job.group)
     return planner.devices(plan.job) | {CPU: free.cpu_millis, MEMORY: free.memory_mib}
 

@@ -44,17 +44,17 @@ def demand(environment: Environment, zone: str, types: Catalog) -> Demand:
     """What the groups of `zone` take: of a group in several zones an equal part, of one of mixed types the largest."""
     orchestrator = environment.cluster.orchestrator
     parts = [_part(path, group, types, orchestrator) for path, group in sections(environment) if zone in group.zone_ids]
-    shown = [f"{name} {count} × {each} = {count * each:,}" for name, each, _, count, _ in parts if count]
+    shown = [f"{part.name} {part.full} × {part.each} = {part.full * part.each:,}" for part in parts if part.full]
     # RDS chooses the zones of its instances, so each zone has to have room for all.
     database = database_instances(environment)
     shown += [f"accounting database {database}"] if database else []
-    full = sum(each * count for _, each, _, count, _ in parts) + database
+    full = sum(part.each * part.full for part in parts) + database
     return Demand(
-        now=sum(each * least for _, each, least, _, _ in parts) + database,
+        now=sum(part.each * part.least for part in parts) + database,
         full=full,
-        replacing=full + sum(each * batch for _, each, _, _, batch in parts),
+        replacing=full + sum(part.each * part.batch for part in parts),
         sums=", ".join(shown),
-        largest=max((each for _, each, _, count, _ in parts if count), default=1),
+        largest=max((part.each for part in parts if part.full), default=1),
     )
 
 
@@ -82,10 +82,19 @@ def database_instances(environment: Environment) -> int:
     return 2 if accounting.standby else 1
 
 
-def _part(
-    path: Path, group: AnyGroup, types: Catalog, orchestrator: Literal["eks", "slurm", "none"]
-) -> tuple[str, int, int, int, int]:
-    """Name, addresses of a node, and how many nodes in one zone: at least, in full, and replaced at a time."""
+class _Part(NamedTuple):
+    """What a group takes in one of its zones: addresses of a node, and how many nodes."""
+
+    name: str
+    each: int
+    least: int
+    full: int
+    batch: int
+    """Replaced at a time."""
+
+
+def _part(path: Path, group: AnyGroup, types: Catalog, orchestrator: Literal["eks", "slurm", "none"]) -> _Part:
+    """The part of one zone, where zones have equal ones."""
     interface = group.network_interface if isinstance(group, InstanceGroup) else None
     # The type with the most interfaces decides: HyperPod may fill the group with it alone.
     each = max((row.addresses(orchestrator, interface or "efa").total for row in known(group, types)), default=0)
@@ -96,12 +105,15 @@ def _part(
     # Without a policy nodes are replaced one at a time, when one fails.
     batch = batch_nodes(rollout, group.count) if rollout else min(1, group.count)
     # Rounded up, as an uneven number leaves one zone with more.
-    return str(path[-1]), each, -(-least // share), -(-group.count // share), -(-batch // share)
+    return _Part(str(path[-1]), each, -(-least // share), -(-group.count // share), -(-batch // share))
 
 
 class _Capacity(NamedTuple):
     """The nodes subnets of a zone together."""
 
+    zone: str
+    need: Demand
+    """What the nodes of the zone take."""
     path: Path
     """What decides the size of the first."""
     free: int
@@ -110,27 +122,27 @@ class _Capacity(NamedTuple):
     """The arithmetic of `free`."""
 
 
-def _capacities(environment: Environment, types: Catalog) -> Iterator[tuple[str, Demand, _Capacity]]:
-    """Each zone with what its nodes take, and what its subnets have for them."""
+def _capacities(environment: Environment, types: Catalog) -> Iterator[_Capacity]:
+    """What the subnets of each zone have for its nodes."""
     blocks: dict[str, list[Subnet]] = {}
     for subnet in planned(environment.network):
         if subnet.role == "nodes":
             blocks.setdefault(subnet.zone, []).append(subnet)
     for zone, subnets in blocks.items():
-        need = demand(environment, zone, types)
-        yield zone, need, _capacity(environment, subnets, need.largest)
+        yield _capacity(environment, zone, subnets, demand(environment, zone, types))
 
 
-def _capacity(environment: Environment, subnets: list[Subnet], largest: int) -> _Capacity:
-    path = ("network", *subnet_path(environment.network, subnets[0]))
+def _capacity(environment: Environment, zone: str, subnets: list[Subnet], need: Demand) -> _Capacity:
+    path, largest = ("network", *subnet_path(environment.network, subnets[0])), need.largest
     if len(subnets) == 1:
         block = subnets[0].block
-        return _Capacity(path, usable(block), _free_addresses(block))
+        return _Capacity(zone, need, path, usable(block), _free_addresses(block))
     # The addresses of a node come from one subnet.
     parts = [usable(subnet.block) - usable(subnet.block) % largest for subnet in subnets]
     names = listed((subnet.block for subnet in subnets), "and")
     sums = " + ".join(f"{part:,}" for part in parts)
-    return _Capacity(path, sum(parts), f"{names} have room for nodes of {largest} addresses in {sums} = {sum(parts):,}")
+    words = f"{names} have room for nodes of {largest} addresses in {sums} = {sum(parts):,}"
+    return _Capacity(zone, need, path, sum(parts), words)
 
 
 def _free_addresses(block: IPv4Network) -> str:
@@ -166,7 +178,8 @@ def _saves(group: InstanceGroup, types: Catalog) -> bool:
 @rule("NET013", ERROR, on=Environment, source="hyperpod-prerequisites ec2-subnet")
 def enough(environment: Environment, types: Catalog) -> Problems:
     """More addresses wanted than the subnets of a zone have."""
-    for zone, need, capacity in _capacities(environment, types):
+    for capacity in _capacities(environment, types):
+        zone, need = capacity.zone, capacity.need
         if need.full > capacity.free:
             yield Problem(
                 capacity.path,
@@ -179,7 +192,8 @@ def enough(environment: Environment, types: Catalog) -> Problems:
 @rule("NET014", WARNING, on=Environment, source="hyperpod-prerequisites ec2-subnet")
 def enough_to_replace(environment: Environment, types: Catalog) -> Problems:
     """No addresses left to replace nodes with."""
-    for zone, need, capacity in _capacities(environment, types):
+    for capacity in _capacities(environment, types):
+        zone, need = capacity.zone, capacity.need
         if need.full <= capacity.free < need.replacing:
             yield Problem(
                 capacity.path,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from ipaddress import IPv4Network
+from typing import NamedTuple
 
 from ....config.catalog.limits import limits
 from ....config.findings import Path, listed
@@ -302,10 +303,16 @@ def closed_by_others(network: Network) -> Problems:
         )
 
 
-def _adopted_subnets(network: Network) -> Iterator[tuple[str, str, str]]:
+class _AdoptedSubnet(NamedTuple):
+    zone: str
+    role: str
+    id: str
+
+
+def _adopted_subnets(network: Network) -> Iterator[_AdoptedSubnet]:
     for zone, subnets in network.vpc.subnets.items() if network.vpc else ():
-        yield zone, "nodes", subnets.nodes
+        yield _AdoptedSubnet(zone, "nodes", subnets.nodes)
         for subnet in subnets.more_nodes:
-            yield zone, "more_nodes", subnet
+            yield _AdoptedSubnet(zone, "more_nodes", subnet)
         if subnets.control_plane:
-            yield zone, "control_plane", subnets.control_plane
+            yield _AdoptedSubnet(zone, "control_plane", subnets.control_plane)

@@ -1,8 +1,9 @@
 """Rules on work that clusters of a project share: a manager of MultiKueue beside the environments of its workers."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
+from ....config.catalog.software_matrix import number
 from ....config.findings import Path, listed
 from ....config.settings.environment import Environment
 from ...quota.links import Link, is_private, links, overlap, shared_work, worker_of
@@ -15,11 +16,19 @@ _HERE: Final = ("governance", "kueue", "multikueue")
 _JOBS_SINCE: Final = (1, 32)
 
 
-def _pairs(view: ProjectView) -> Iterator[tuple[Link, Environment, Environment]]:
-    """Every link of which both ends are in the project, with its ends."""
+class _Ends(NamedTuple):
+    """A link with both of its environments."""
+
+    link: Link
+    manager: Environment
+    worker: Environment
+
+
+def _pairs(view: ProjectView) -> Iterator[_Ends]:
+    """Every link of which both ends are in the project."""
     for link in links(view.environments):
         if worker := worker_of(link, view.environments):
-            yield link, view.environments[link.manager], worker
+            yield _Ends(link, view.environments[link.manager], worker)
 
 
 def _at(link: Link, *path: str) -> Path:
@@ -146,7 +155,7 @@ def kubernetes_that_hands_on(view: ProjectView) -> Problems:
     for link, manager, worker in _pairs(view):
         for environment in (manager, worker) if "job" in link.shared.jobs else ():
             eks = environment.cluster.eks
-            if eks.existing is None and tuple(map(int, eks.version.split("."))) < _JOBS_SINCE:
+            if eks.existing is None and number(eks.version) < _JOBS_SINCE:
                 yield Problem(
                     (environment.name, "cluster", "eks", "version"),
                     f"{environment.name} has Kubernetes {eks.version}; between {manager.name} and {worker.name} Jobs "

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import combinations
+from typing import NamedTuple
 
 from ....config.catalog.instance_types import Catalog
 from ....config.catalog.limits import limits
@@ -46,7 +47,7 @@ def claims_of_nothing(environment: Environment) -> Problems:
 @rule("ISO003", WARNING, on=Environment, source="")
 def folders_of_two(environment: Environment) -> Problems:
     """A folder in which two teams write."""
-    written = [item for item in _claims(environment) if not item[2].read_only]
+    written = [item for item in _claims(environment) if not item.claim.read_only]
     for (first, _, one), (team, name, two) in combinations(written, 2):
         if first != team and one.file_system == two.file_system and _within(one.path, two.path):
             yield Problem(
@@ -256,11 +257,17 @@ def default_below_requests(environment: Environment, types: Catalog) -> Problems
                 )
 
 
-def _claims(environment: Environment) -> Iterator[tuple[str, str, Claim]]:
-    """Every claim with its team and its name."""
+class _NamedClaim(NamedTuple):
+    team: str
+    name: str
+    claim: Claim
+
+
+def _claims(environment: Environment) -> Iterator[_NamedClaim]:
+    """Every claim of every team."""
     for team, access in team_access(environment.governance).items():
         for name, claim in access.storage.items():
-            yield team, name, claim
+            yield _NamedClaim(team, name, claim)
 
 
 def _within(one: str, two: str) -> bool:

@@ -1,6 +1,7 @@
 """Rules on amounts of a quota: what may stand together, and partitions of GPUs that a type and its nodes have."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ....config.catalog.instance_types import Catalog, UnknownInstanceType
 from ....config.catalog.limits import limits
@@ -103,14 +104,24 @@ def gpus_are_whole(environment: Environment, types: Catalog) -> Problems:
             )
 
 
-def _placed(environment: Environment, types: Catalog) -> Iterator[tuple[Path, str, Amount, list[Node]]]:
-    """Every amount with its path, its key, and the node of each group that the key means."""
+class _Placed(NamedTuple):
+    """An amount of a team with what it is an amount of."""
+
+    path: Path
+    key: str
+    amount: Amount
+    nodes: list[Node]
+    """The node of each group that the key means."""
+
+
+def _placed(environment: Environment, types: Catalog) -> Iterator[_Placed]:
+    """Every amount whose key means a group."""
     if not environment.governance.teams:
         return
     try:
         stock = Stock(environment.instance_groups, types)
     except UnknownInstanceType:
         return
-    for path, key, amount in amounts(environment):
-        if groups := stock.groups_of(key):
-            yield path, key, amount, [stock.nodes[name] for name in groups]
+    for named in amounts(environment):
+        if groups := stock.groups_of(named.key):
+            yield _Placed(*named, [stock.nodes[name] for name in groups])

@@ -1,6 +1,7 @@
 """Rules on quotas against what there is: groups, types, partitions, plans, and what a team can ever hold."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ....config.catalog.instance_types import Catalog
 from ....config.catalog.mig import MIG_RESOURCE
@@ -15,12 +16,21 @@ from ..cluster.slurm import of_type, on_slurm
 from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
 
 
-def amounts(environment: Environment) -> Iterator[tuple[Path, str, Amount]]:
-    """Every amount of every team, with its path and what it is an amount of."""
+class NamedAmount(NamedTuple):
+    """An amount of a team."""
+
+    path: Path
+    key: str
+    """What it is an amount of."""
+    amount: Amount
+
+
+def amounts(environment: Environment) -> Iterator[NamedAmount]:
+    """Every amount of every team."""
     for name, team in environment.governance.teams.items():
         for field in ("quota", "borrow_limits"):
             for key, amount in getattr(team, field).items():
-                yield ("governance", "teams", name, field, key), key, amount
+                yield NamedAmount(("governance", "teams", name, field, key), key, amount)
 
 
 def policy(environment: Environment, types: Catalog) -> QuotaPolicy:

@@ -84,6 +84,7 @@ class Scheduler:
         for entry in self._ordered(rivals):
             processed.append(entry)
             self._process(entry, taken, assumed)
+        # They held what they would use against later entries of this cycle only; admission holds it for good.
         for queue, usage, placements in assumed:
             for fr, value in usage.items():
                 queue.remove(fr, value)
@@ -186,6 +187,7 @@ class Scheduler:
         whole = sum(spare)
         if assignment.mode is Mode.FIT or targets or not whole:
             return assignment, targets
+        # By halving, as Kueue does, which takes for granted that fewer pods fit wherever more do.
         low, high, last = 0, whole + 1, None
         while low < high:
             middle = (low + high) // 2

@@ -162,6 +162,7 @@ class Run:
         now = 0.0
         while self.events and self.events[0][0] <= time and (requested is None or requested.finished is None):
             now = self.events[0][0]
+            # All events of a moment before any decision: whoever comes when something ends finds it free.
             while self.events and self.events[0][0] == now:
                 _, _, kind, subject = heapq.heappop(self.events)
                 getattr(self, f"_{kind}")(now, subject)
@@ -171,6 +172,7 @@ class Run:
     def _at(self, time: float, kind: str, subject: object) -> None:
         # What never ends is no event.
         if time < math.inf:
+            # The number keeps events of one moment in their order, and subjects from being compared.
             heapq.heappush(self.events, (time, next(self.numbers), kind, subject))
 
     def _lasts(self, job: Job) -> float:
@@ -196,6 +198,7 @@ class Run:
 
     def _finish(self, now: float, subject: tuple[Job, Turn]) -> None:
         job, turn = subject
+        # The end was foreseen at admission; a job that was stopped since has another one.
         if turn.end is not None or job.work.evicted:
             return
         turn.end, turn.ended, job.finished, job.left = now, FINISHED, now, 0.0
@@ -234,6 +237,7 @@ class Run:
         self.unready.discard(id(self.jobs[id(work)]))
         root = self.policy.queues[work.queue].root()
         for queue in self.below[root]:
+            # By this a search that stopped at a flavor begins anew: one that it passed may be free now.
             queue.generation += 1
         if id(root) not in self.timers:
             self.timers.add(id(root))
@@ -303,6 +307,7 @@ class Run:
             turn = victim.turns[-1]
             turn.ended = target.reason
             worked = max(0.0, now - turn.start - self.assumptions.startup_seconds) * victim.pace
+            # What came after the last checkpoint is done again, and never more than was done.
             victim.left -= worked - min(worked, self.assumptions.repeated_seconds)
             self.preemptions.append(Preemption(now, victim, self.jobs[id(entry.work)], target.reason))
             self._at(now + self.assumptions.grace_seconds, "gone", (victim, 0.0))

@@ -5,11 +5,9 @@ from typing import TypeVar
 
 from .policy import ClusterQueue, Policy
 from .preemption import FAIR, IN_QUEUE, RECLAMATION, IsPlaced, Target, fill_back, is_beaten, order, restore
-from .tree import Node, share
+from .tree import Node, Share, share
 from .work import Work
 
-Share = tuple[float, float]
-"""Weighted, and without weights: shares of nodes without weight are compared by the second."""
 Entry = TypeVar("Entry")
 Described = Callable[[Entry], tuple[Work, Mapping[int, int]]]
 """The work of an entry, and what it would use."""
@@ -60,6 +58,7 @@ class _FairPreemption:
             return None
         for fr, value in self.requests.items():
             self.queue.add(fr, value)
+        # Shares are compared as if the work were admitted already, so its own usage counts from here on.
         retry: dict[str, list[Work]] = {}
         done = self._first(retry)
         if not done and len(self.policy.fair_strategies) > 1:
@@ -92,6 +91,8 @@ class _FairPreemption:
         within = self.queue.is_within(self.needed)
         for queue in self._ordered(self.candidates, set()):
             listed = self.candidates[queue.name]
+            # Within its guarantee a queue takes back without comparing shares (gate FairSharingPreemptWithinNominal,
+            # on).
             if queue is self.queue or within:
                 if self._take(listed.pop(0), IN_QUEUE if queue is self.queue else RECLAMATION):
                     return True
@@ -128,7 +129,7 @@ class _FairPreemption:
         return compare(preemptor, before) < 0
 
     def _share(self, node: Node) -> Share:
-        return share(node, self.policy.resources)[1:]
+        return share(node, self.policy.resources)
 
     def _apart(self, queue: ClusterQueue) -> tuple[Node, Node]:
         """The nodes below the lowest cohort above both queues: on the preemptor's side and on the other."""
@@ -156,30 +157,29 @@ class _FairPreemption:
     ) -> ClusterQueue | None:
         """The queue with the highest share below a cohort; None after something was dropped."""
         queues, cohorts = self._with_candidates(cohort)
-        queue, highest = None, (-1.0, -1.0)
+        queue, highest = None, Share(-1.0, -1.0)
         for each in queues:
             if id(each) in dropped:
                 continue
             if not candidates.get(each.name) or (not each.beyond and each is not self.queue):
                 dropped.add(id(each))
                 continue
-            _, *of_queue = share(each, self.policy.resources)
-            current = (of_queue[0], of_queue[1])
+            current = self._share(each)
             if queue is None or self._goes_first(each, current, queue, highest, candidates):
                 queue, highest = each, current
-        below, most = None, (-1.0, -1.0)
+        below, most = None, Share(-1.0, -1.0)
         for child in cohorts:
             if id(child) in dropped:
                 continue
-            borrows, *of_cohort = share(child, self.policy.resources)
-            current = (of_cohort[0], of_cohort[1])
-            if not borrows and id(child) not in path:
+            current = self._share(child)
+            if not child.beyond and id(child) not in path:
                 dropped.add(id(child))
             elif below is None or compare(current, most) >= 0:
                 below, most = child, current
         if queue is None and below is None:
             dropped.add(id(cohort))
             return None
+        # Of a queue and a cohort with the same share the cohort goes first.
         if below is None or (queue is not None and compare(most, highest) < 0):
             return queue
         return self._next(below, candidates, dropped, path)
@@ -257,11 +257,12 @@ def _best(policy: Policy, cohort: Node, waiting: Mapping[str, Entry], described:
         queue = policy.queues[work.queue]
         for fr, value in usage.items():
             queue.add(fr, value)
-        _, *current = share(node, policy.resources)
+        current = share(node, policy.resources)
+        # Only what the work asks for counts: borrowing of other resources does not set an entry back.
         borrows = any(node.usage[fr] > node.subtree[fr] for fr in usage)
         for fr, value in usage.items():
             queue.remove(fr, value)
-        standing = (borrows, (current[0], current[1]), -work.priority, work.ordered)
+        standing = (borrows, current, -work.priority, work.ordered)
         if best is None or _wins(standing, best[0]):
             best = standing, entry
     return best[1] if best else None

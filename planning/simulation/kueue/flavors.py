@@ -119,20 +119,21 @@ class Assigner:
             pods = [work.pod_sets[number] for number in members]
             search = _Search(self._policy, self._oracle, queue, work, pods, self._mismatches, self.weighed)
             before = work.tried[members[0]] if work.tried else {}
-            choice, tried, reason = search.groups(total, result.usage, before, only[members[0]] if only else {})
+            choice = search.groups(total, result.usage, before, only[members[0]] if only else {})
+            chosen = choice.flavors
             # Kueue asks no more where the worst resource of each flavor fits, by the order in which it compares them:
             # where not to borrow comes first, that is one that borrows, and another may take preemption.
             fits = all(rank.mode is Mode.FIT for rank in search.worst)
             for number in members:
                 own = self._total(queue, [(work.pod_sets[number], counts[number])])
-                result.flavors.append({name: choice[name][0] for name in own if name in choice})
-                result.modes.append({name: choice[name][1] for name in own if name in choice})
-                result.tried.append(tried)
-            if reason:
-                result.mode, result.reason = Mode.NO_FIT, reason
+                result.flavors.append({name: chosen[name][0] for name in own if name in chosen})
+                result.modes.append({name: chosen[name][1] for name in own if name in chosen})
+                result.tried.append(choice.tried)
+            if choice.reason:
+                result.mode, result.reason = Mode.NO_FIT, choice.reason
                 result.tried += [{}] * (len(work.pod_sets) - len(result.tried))
                 return result
-            for name, (flavor, rank) in choice.items():
+            for name, (flavor, rank) in chosen.items():
                 fr = self._policy.index[flavor, name]
                 result.usage[fr] = result.usage.get(fr, 0) + total[name]
                 result.mode = result.mode if fits else min(result.mode, rank.mode)
@@ -160,6 +161,29 @@ def _together(pod_sets: Sequence[PodSet]) -> list[list[int]]:
     return list(groups.values())
 
 
+class _Choice(NamedTuple):
+    """What a search for several resources came to."""
+
+    flavors: dict[str, tuple[str, Rank]]
+    """Flavor and rank by resource."""
+    tried: dict[str, int]
+    """Where the search for each resource stopped; -1 after the last flavor."""
+    reason: str = ""
+    """Why there are none."""
+
+
+class _Best(NamedTuple):
+    """The flavor that is best of a group's."""
+
+    flavor: str | None
+    ranks: dict[str, Rank]
+    """By resource."""
+    stopped: int
+    """The number of the last flavor that was looked at; -1 where that is the last of all."""
+    reason: str
+    """Why there is none."""
+
+
 @dataclass
 class _Search:
     """For flavors of pod sets that get them as one."""
@@ -176,8 +200,8 @@ class _Search:
 
     def groups(
         self, total: Mapping[str, int], assumed: Mapping[int, int], before: Mapping[str, int], only: Mapping[str, str]
-    ) -> tuple[dict[str, tuple[str, Rank]], dict[str, int], str]:
-        """Flavor and rank by resource, where each search stopped, and why there are none."""
+    ) -> _Choice:
+        """The best flavors for what is asked for in total, or why there are none."""
         choice: dict[str, tuple[str, Rank]] = {}
         tried: dict[str, int] = {}
         for name in sorted(total, key=hashed):
@@ -185,16 +209,17 @@ class _Search:
                 continue
             group = self.queue.group_of(name)
             if group is None:
+                # Kueue ignores a resource of which nothing is asked for, also where no quota covers it.
                 if not total[name]:
                     continue
-                return choice, tried, f"resource {name} unavailable in ClusterQueue"
+                return _Choice(choice, tried, f"resource {name} unavailable in ClusterQueue")
             requests = {each: total[each] for each in group.resources if each in total}
-            flavor, ranks, stopped, reason = self._flavor(group, requests, assumed, before.get(name, -1), only)
-            tried |= dict.fromkeys(requests, stopped)
-            if flavor is None:
-                return {}, tried, reason
-            choice |= {each: (flavor, ranks[each]) for each in requests}
-        return choice, tried, ""
+            best = self._flavor(group, requests, assumed, before.get(name, -1), only)
+            tried |= dict.fromkeys(requests, best.stopped)
+            if best.flavor is None:
+                return _Choice({}, tried, best.reason)
+            choice |= {each: (best.flavor, best.ranks[each]) for each in requests}
+        return _Choice(choice, tried)
 
     def _flavor(
         self,
@@ -203,12 +228,13 @@ class _Search:
         assumed: Mapping[int, int],
         before: int,
         only: Mapping[str, str],
-    ) -> tuple[str | None, dict[str, Rank], int, str]:
-        """The best flavor of a group, its rank by resource, where the search stopped, and why there is none."""
+    ) -> _Best:
+        """The best flavor of a group, or why there is none."""
         best, ranks, worst_of_best, reasons, stopped = None, dict[str, Rank](), Rank(Mode.NO_FIT, 0), list[str](), -1
         asked = tuple(name for name, value in requests.items() if value)
         mismatches = self.mismatches.setdefault((self.queue.name, asked, *(pods.shape for pods in self.pods)), {})
         pinned = {only[name] for name in requests if name in only}
+        # After the flavor at which the last search stopped, which need not be the one that it chose.
         for number in range(before + 1, len(group.flavors)):
             name = group.flavors[number]
             stopped = number
@@ -246,7 +272,7 @@ class _Search:
         if stopped == len(group.flavors) - 1:
             stopped = -1
         self.worst.append(worst_of_best)
-        return best, ranks, stopped, "; ".join(dict.fromkeys(reasons))
+        return _Best(best, ranks, stopped, "; ".join(dict.fromkeys(reasons)))
 
     def _goes_on(self, rank: Rank) -> bool:
         """Whether the next flavor is looked at too."""

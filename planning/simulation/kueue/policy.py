@@ -126,6 +126,7 @@ def policy(objects: Iterable[Mapping[str, Any]], configuration: Mapping[str, Any
     flavors = {_name(item): _flavor(item) for item in by_kind.get("ResourceFlavor", [])}
     for queue in queues.values():
         known = all(name in flavors for group in queue.groups for name in group.flavors)
+        # One flavor that is not there stops a queue as a whole, also for its other flavors.
         queue.is_active = queue.is_active and known
     topologies = {_name(item): _levels(item) for item in by_kind.get("Topology", [])}
     fair = configuration.get("fairSharing") or {}

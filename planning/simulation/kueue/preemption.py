@@ -44,6 +44,7 @@ def is_beaten(policy: str, incoming: Work, candidate: Work) -> bool:
 def order(candidate: Work, queue: str, now: float) -> tuple[object, ...]:
     """By which candidates are preempted: the smallest first."""
     reserved = now if candidate.reserved is None else candidate.reserved
+    # Who is evicted already comes first, so that each cycle finds the same targets until their pods are gone.
     return (not candidate.evicted, candidate.queue == queue, candidate.priority, -reserved, candidate.uid)
 
 
@@ -85,8 +86,8 @@ def classical(
         None where there is nobody whom it may preempt.
     """
     queue = policy.queues[work.queue]
-    own, priority, hierarchical = _candidates(policy, queue, work, needed, requests)
-    for each in (own, priority, hierarchical):
+    own, priority, hierarchical = candidates = _candidates(policy, queue, work, needed, requests)
+    for each in candidates:
         each.sort(key=lambda item: order(item.work, queue.name, now))
     every = [*hierarchical, *priority, *own]
     if not every:
@@ -155,10 +156,19 @@ def _is_valid(item: _Candidate, queue: ClusterQueue, needed: set[int], borrows: 
     return True
 
 
+class _Candidates(NamedTuple):
+    """By why they may be preempted."""
+
+    own: list[_Candidate]
+    """Of the own queue."""
+    priority: list[_Candidate]
+    hierarchical: list[_Candidate]
+
+
 def _candidates(
     policy: Policy, queue: ClusterQueue, work: Work, needed: set[int], requests: Mapping[int, int]
-) -> tuple[list[_Candidate], list[_Candidate], list[_Candidate]]:
-    """Of the own queue, by priority, and by hierarchy."""
+) -> _Candidates:
+    """Everybody whom work may preempt."""
     own = [
         _Candidate(each, queue, None, IN_QUEUE, only_without_borrowing=False)
         for each in queue.work.values()
@@ -166,7 +176,7 @@ def _candidates(
     ]
     lists: tuple[list[_Candidate], list[_Candidate]] = [], []
     if queue.parent is None or queue.reclaim == "Never":
-        return own, *lists
+        return _Candidates(own, *lists)
     advantage, rest = _fits_quota(queue, requests)
     visited: Node = queue
     for node in queue.path():
@@ -176,7 +186,7 @@ def _candidates(
                     lists[advantage].append(_variant(each, other, node, queue, work, advantage=advantage))
         fits, rest = _fits_quota(node, rest)
         advantage, visited = advantage or fits, node
-    return own, *lists
+    return _Candidates(own, *lists)
 
 
 def _fits_quota(node: Node, requests: Mapping[int, int]) -> tuple[bool, dict[int, int]]:

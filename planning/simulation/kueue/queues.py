@@ -3,6 +3,7 @@
 import heapq
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .cycle import Entry, Status
 from .work import Work
@@ -14,9 +15,18 @@ Refused = Callable[[Work], Collection[str] | None]
 """Of which flavors something has to change before work is not refused again; None where it may not be refused now."""
 
 
-def key(work: Work) -> tuple[int, float, str]:
+class Standing(NamedTuple):
+    """By what work in a queue is ordered."""
+
+    below: int
+    """Its priority, negated: the highest goes first."""
+    since: float
+    uid: str
+
+
+def key(work: Work) -> Standing:
     """The order in which work waits."""
-    return (-work.priority, work.ordered, work.uid)
+    return Standing(-work.priority, work.ordered, work.uid)
 
 
 @dataclass
@@ -26,7 +36,7 @@ class WaitingQueue:
     is_strict: bool
     parked: dict[str, Work] = field(default_factory=dict)
     """By uid, until something becomes free in the tree of its cohort."""
-    _waiting: list[tuple[tuple[int, float, str], Work]] = field(default_factory=list)
+    _waiting: list[tuple[Standing, Work]] = field(default_factory=list)
     _pops: int = 0
     _unparked_in: int = -1
     _sticky: Work | None = None
@@ -69,8 +79,11 @@ class WaitingQueue:
         """Put back a head that was not admitted."""
         work = entry.work
         if entry.status is Status.PREEMPTING and not self.is_strict:
+            # Also after a cycle in which it fits no more: else others would take what its victims leave.
             self._sticky = work
         if self.is_strict:
+            # A strict queue waits for its head, whatever keeps it, unless its namespace is one that the queue never
+            # takes.
             at_once = entry.status is not Status.MISMATCH
         else:
             # Where a search has stopped, flavors remain.
@@ -129,5 +142,6 @@ class WaitingQueue:
         if alike:
             self._waiting = [item for item in self._waiting if item[1].shape != shape]
             heapq.heapify(self._waiting)
+            # What asks for the same is refused the same; Kueue spares itself the cycles.
             for work in alike:
                 self._park(work)

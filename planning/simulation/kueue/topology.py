@@ -160,6 +160,7 @@ class Domains:
                     self.hold(placements)
                     result += placements
         finally:
+            # Nothing is admitted here: all is given back, also when a later group finds no place.
             self.hold(result, -1)
         return tuple(result)
 
@@ -211,6 +212,7 @@ def _request(group: Sequence[Part], levels: Sequence[str]) -> _Request:
     """What a group asks for. Raises NoPlacement where its topology does not have that."""
     workers, leader = group[0], None
     if len(group) > 1:
+        # The pod set with fewer pods leads; of two alike the second one.
         leader, workers = sorted(group[:2], key=lambda part: part.count)
         if leader.count == workers.count:
             workers, leader = group[0], group[1]
@@ -220,6 +222,7 @@ def _request(group: Sequence[Part], levels: Sequence[str]) -> _Request:
             raise NoPlacement(f"no requested topology level: {level}")
     named = asked.required or asked.preferred
     sliced = asked.slice_level is not None
+    # Slices alone may lie anywhere below the top; without any wish each node stands for itself.
     unnamed = 0 if sliced else len(levels) - 1
     level = levels.index(named) if named else unnamed
     slice_level = levels.index(asked.slice_level) if asked.slice_level else len(levels) - 1

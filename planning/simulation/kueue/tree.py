@@ -138,19 +138,24 @@ def settle(root: Node) -> int:
     return root.height
 
 
-def share(node: Node, resources: Mapping[str, list[int]]) -> tuple[bool, float, float]:
-    """The dominant resource share of a node among its siblings.
+class Share(NamedTuple):
+    """The dominant resource share of a node among its siblings; zero for a root and for a node that does not borrow."""
+
+    weighted: float
+    """Infinite for a node without weight that borrows."""
+    unweighted: float
+    """By which nodes without weight are compared."""
+
+
+def share(node: Node, resources: Mapping[str, list[int]]) -> Share:
+    """The share of a node.
 
     Args:
         node: The node, with the usage that counts.
         resources: Flavor-resources by resource.
-
-    Returns:
-        Whether it borrows; its share, infinite where its weight is zero; and its share without weights. All are
-        zero for a root.
     """
     if node.parent is None or not node.beyond:
-        return False, 0.0, 0.0
+        return Share(0.0, 0.0)
     most = 0.0
     for resource, frs in resources.items():
         beyond = sum(node.beyond[fr] for fr in frs if fr in node.beyond)
@@ -158,5 +163,5 @@ def share(node: Node, resources: Mapping[str, list[int]]) -> tuple[bool, float, 
         if lendable > 0:
             most = max(most, beyond * 1000 / lendable)
     if node.weight:
-        return True, most / node.weight, most
-    return True, float("inf") if most else 0.0, most
+        return Share(most / node.weight, most)
+    return Share(float("inf") if most else 0.0, most)

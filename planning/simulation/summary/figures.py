@@ -176,7 +176,7 @@ def _timeline(outcome: Outcome, slices: int) -> Timeline:
 
     def spread(team: str, until: float) -> None:
         """Add what a team held since its last change."""
-        rates = _parts(held[team], outcome.quotas.get(team, {}))
+        rates = _hourly(held[team], outcome.quotas.get(team, {}))
         for index, hours in _slices(starts, seconds, since[team], min(until, outcome.end)):
             row = sums[team][index]
             for part, rate in enumerate(rates):
@@ -198,11 +198,11 @@ def _zeros(slices: int) -> list[list[float]]:
     return [[0.0] * len(PARTS) for _ in range(slices)]
 
 
-def _parts(held: Mapping[str, int], quotas: Mapping[str, int]) -> tuple[float, float, float, float]:
-    """What a team holds, in the order of `PARTS`, in accelerators."""
+def _hourly(held: Mapping[str, int], quotas: Mapping[str, int]) -> Hours:
+    """What a team has in an hour of holding this."""
     amounts = {flavor: amount for flavor, amount in held.items() if flavor}
     inside = sum(min(amount, quotas.get(flavor, 0)) for flavor, amount in amounts.items())
-    return inside, sum(amounts.values()) - inside, held.get("", 0), sum(quotas.values()) - inside
+    return Hours(inside, sum(amounts.values()) - inside, held.get("", 0), sum(quotas.values()) - inside)
 
 
 def _slices(starts: Sequence[float], seconds: float, start: float, end: float) -> Iterator[tuple[int, float]]:

@@ -65,6 +65,7 @@ def shapes(environment: Environment, types: Catalog) -> dict[str, Shape]:
     result = dict[str, Shape]()
     for name, flavor in environment_policy(environment, types).flavors.items():
         free = [planner.allocatable(group) for group in flavor.groups if group in environment.instance_groups]
+        # Of several groups the least, so that a pod fits whichever of them it comes to.
         taken = (
             {CPU: min(each.cpu_millis for each in free), MEMORY: min(each.memory_mib for each in free)} if free else {}
         )
@@ -145,6 +146,7 @@ def _request(job: TracedJob, candidates: Sequence[Shape]) -> RequestedJob | Trac
         min(share[MEMORY] for share in shares) if job.memory_gib is None else round(job.memory_gib * 1024)
     )
     efa = min(share[EFA] for share in shares)
+    # A pod alone talks to nobody over EFA, and would only keep the devices from others.
     if efa and job.pods > 1:
         requests[EFA] = efa
     least = job.least_pods or job.pods

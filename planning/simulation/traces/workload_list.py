@@ -49,7 +49,7 @@ def read_workloads(text: str, teams: Mapping[str, str]) -> Trace:
         elif started is None or ended is None:
             open_jobs.append((job, started))
         else:
-            jobs.append(_lasting(job, ended - started))
+            jobs.append(replace(job, seconds=ended - started))
     problems += [negative(job) for job in jobs if job.seconds < 0]
     jobs = [job for job in jobs if job.seconds >= 0]
     estimated = _estimated(jobs, open_jobs, newest)
@@ -80,14 +80,10 @@ def _estimated(
     typical = {team: median(durations) for team, durations in by_team.items()}
     return {
         # As long as it has run it runs in any case.
-        job.line: _lasting(job, max(typical[job.team], newest - started if started is not None else 0.0))
+        job.line: replace(job, seconds=max(typical[job.team], newest - started if started is not None else 0.0))
         for job, started in open_jobs
         if job.team in typical
     }
-
-
-def _lasting(job: TracedJob, seconds: float) -> TracedJob:
-    return replace(job, seconds=seconds)
 
 
 def _is_workload(item: Any) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from botocore.exceptions import ClientError
 from botocore.model import ListShape, MapShape, Shape, StructureShape
 
 from ...protocol.json_objects import JsonObject, tags_of
@@ -102,7 +101,6 @@ class Api:
     name_lower: bool = False
     translate: Callable[[Request], JsonObject] = lambda request: request.properties
     after: Callable[[Request, str], JsonObject] = lambda request, physical_id: {}
-    gone: tuple[str, ...] = ("NotFound", "NoSuch", "DoesNotExist")
 
     def create(self, request: Request) -> Outcome:
         """Call the create operation."""
@@ -125,14 +123,10 @@ class Api:
         return Outcome(request.physical_id, {**request.attributes, **self.after(request, request.physical_id)})
 
     def delete(self, request: Request) -> None:
-        """Call the delete operation; a resource that is already gone is a success."""
+        """Call the delete operation, if there is one."""
         if self.delete_operation is None:
             return
-        try:
-            call(request, self.service, self.delete_operation, self._address(request))
-        except ClientError as error:
-            if not any(word in error.response["Error"]["Code"] for word in self.gone):
-                raise
+        call(request, self.service, self.delete_operation, self._address(request))
 
     def _address(self, request: Request) -> dict[str, str]:
         known = {**request.properties, **request.attributes, "": request.physical_id}

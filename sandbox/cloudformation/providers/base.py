@@ -1,14 +1,19 @@
 """What a resource handler gets and gives."""
 
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ...protocol.arns import PARTITION
 from ...protocol.clients import Clients
 from ...protocol.json_objects import JsonObject
+
+_GONE: Final = ("NotFound", "NoSuch", "DoesNotExist")
+"""In the codes by which services say that they have no such thing."""
 
 
 class HandlerError(Exception):
@@ -81,6 +86,16 @@ class Outcome:
     attributes: JsonObject = field(default_factory=dict)
 
 
+@contextmanager
+def unless_gone() -> Iterator[None]:
+    """Delete what may be gone already, which is a success as for CloudFormation."""
+    try:
+        yield
+    except ClientError as error:
+        if not any(word in error.response["Error"]["Code"] for word in _GONE):
+            raise
+
+
 class Provider(Protocol):
     """A resource handler. Methods may block until the resource is stable, and raise HandlerError or a boto3 error."""
 
@@ -93,5 +108,5 @@ class Provider(Protocol):
         ...
 
     def delete(self, request: Request) -> None:
-        """Remove it; a resource that is already gone is a success."""
+        """Remove it. The caller takes an error by which a service says that it has no such thing for a success."""
         ...

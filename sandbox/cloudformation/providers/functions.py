@@ -5,11 +5,9 @@ import json
 import zipfile
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from ...protocol.json_objects import JsonObject
 from .api import Api, call, fit
-from .base import Outcome, Provider, Request
+from .base import Outcome, Provider, Request, unless_gone
 
 
 class Function(Api):
@@ -57,13 +55,9 @@ class Permission:
 
     def delete(self, request: Request) -> None:
         """Take the statement out; a function that is gone took it along."""
-        try:
-            request.client("lambda").remove_permission(
-                FunctionName=request.properties["FunctionName"], StatementId=request.physical_id
-            )
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "ResourceNotFoundException":
-                raise
+        request.client("lambda").remove_permission(
+            FunctionName=request.properties["FunctionName"], StatementId=request.physical_id
+        )
 
 
 class EventInvokeConfig:
@@ -76,18 +70,15 @@ class EventInvokeConfig:
 
     def update(self, request: Request) -> Outcome:
         """Put the changed settings in the place of those that are there."""
-        self.delete(request)
+        with unless_gone():
+            self.delete(request)
         return self.create(request)
 
     def delete(self, request: Request) -> None:
         """Delete the settings; a function that is gone took them along."""
-        try:
-            request.client("lambda").delete_function_event_invoke_config(
-                FunctionName=request.properties["FunctionName"], Qualifier=request.properties["Qualifier"]
-            )
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "ResourceNotFoundException":
-                raise
+        request.client("lambda").delete_function_event_invoke_config(
+            FunctionName=request.properties["FunctionName"], Qualifier=request.properties["Qualifier"]
+        )
 
 
 class Layer(Api):

@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from .base import Outcome, Provider, Request
 
 
@@ -49,11 +47,8 @@ class Role:
     def delete(self, request: Request) -> None:
         """Detach everything that the stack attached and delete the role."""
         iam, name = request.client("iam"), request.physical_id
-        try:
-            self._strip(iam, name)
-            iam.delete_role(RoleName=name)
-        except iam.exceptions.NoSuchEntityException:
-            return
+        self._strip(iam, name)
+        iam.delete_role(RoleName=name)
 
     def _policies(self, iam: Any, name: str, properties: dict[str, Any]) -> None:
         for policy in properties.get("Policies", []):
@@ -89,6 +84,7 @@ class InlinePolicy:
 
     def update(self, request: Request) -> Outcome:
         """Put the new policy, take the old one off."""
+        # In this order: both may have the same name on the same role.
         self._remove(request, request.previous)
         self.create(request)
         return Outcome(request.physical_id, request.attributes)
@@ -125,6 +121,7 @@ class ManagedPolicy:
         """Publish a new default version and move the attachments."""
         iam, arn = request.client("iam"), request.physical_id
         self._drop_old_versions(iam, arn)
+        # IAM keeps five versions of a policy and refuses a sixth, so the others went first.
         iam.create_policy_version(
             PolicyArn=arn, PolicyDocument=_document(request.properties["PolicyDocument"]), SetAsDefault=True
         )
@@ -138,13 +135,10 @@ class ManagedPolicy:
     def delete(self, request: Request) -> None:
         """Detach from every role and delete."""
         iam, arn = request.client("iam"), request.physical_id
-        try:
-            for role in iam.list_entities_for_policy(PolicyArn=arn)["PolicyRoles"]:
-                iam.detach_role_policy(RoleName=role["RoleName"], PolicyArn=arn)
-            self._drop_old_versions(iam, arn)
-            iam.delete_policy(PolicyArn=arn)
-        except iam.exceptions.NoSuchEntityException:
-            return
+        for role in iam.list_entities_for_policy(PolicyArn=arn)["PolicyRoles"]:
+            iam.detach_role_policy(RoleName=role["RoleName"], PolicyArn=arn)
+        self._drop_old_versions(iam, arn)
+        iam.delete_policy(PolicyArn=arn)
 
     def _drop_old_versions(self, iam: Any, arn: str) -> None:
         for version in iam.list_policy_versions(PolicyArn=arn)["Versions"]:
@@ -166,6 +160,7 @@ class InstanceProfile:
     def update(self, request: Request) -> Outcome:
         """Swap the role."""
         iam, name = request.client("iam"), request.physical_id
+        # A profile holds one role, so the former one goes first.
         for role in _roles(request.previous):
             iam.remove_role_from_instance_profile(InstanceProfileName=name, RoleName=role)
         for role in _roles(request.properties):
@@ -196,11 +191,7 @@ class ServiceLinkedRole:
 
     def delete(self, request: Request) -> None:
         """Delete the role."""
-        try:
-            request.client("iam").delete_role(RoleName=request.physical_id)
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "NoSuchEntity":
-                raise
+        request.client("iam").delete_role(RoleName=request.physical_id)
 
 
 def _document(value: Any) -> str:

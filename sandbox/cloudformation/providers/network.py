@@ -3,8 +3,6 @@
 from ipaddress import IPv4Network
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from ...protocol.json_objects import JsonObject
 from .api import Api, call
 from .base import HandlerError, Outcome, Provider, Request
@@ -109,11 +107,7 @@ class VpcCidrBlock:
         held = [IPv4Network(subnet["CidrBlock"]) for subnet in ec2.describe_subnets(Filters=of_vpc)["Subnets"]]
         if any(subnet.subnet_of(block) for subnet in held):
             raise HandlerError.saying(f"The vpc CIDR block '{block}' has subnets and cannot be disassociated.")
-        try:
-            ec2.disassociate_vpc_cidr_block(AssociationId=request.attributes["Id"])
-        except ClientError as error:
-            if "NotFound" not in error.response["Error"]["Code"]:
-                raise
+        ec2.disassociate_vpc_cidr_block(AssociationId=request.attributes["Id"])
 
 
 class Route:
@@ -132,13 +126,9 @@ class Route:
 
     def delete(self, request: Request) -> None:
         """Take the route out."""
-        try:
-            request.client("ec2").delete_route(
-                RouteTableId=request.properties["RouteTableId"], **self._destination(request.properties)
-            )
-        except ClientError as error:
-            if "NotFound" not in error.response["Error"]["Code"]:
-                raise
+        request.client("ec2").delete_route(
+            RouteTableId=request.properties["RouteTableId"], **self._destination(request.properties)
+        )
 
     def _destination(self, properties: JsonObject) -> dict[str, str]:
         return {key: value for key, value in properties.items() if key.startswith("Destination")}

@@ -1,13 +1,10 @@
 """Prometheus and Grafana workspaces, alarms and dashboards of CloudWatch, EventBridge rules, budgets, log filters."""
 
 import json
-from typing import Any
-
-from botocore.exceptions import ClientError
 
 from ...protocol.json_objects import JsonObject
 from .api import Api, call
-from .base import HandlerError, Outcome, Provider, Request
+from .base import HandlerError, Outcome, Provider, Request, unless_gone
 
 
 class PrometheusWorkspace:
@@ -31,7 +28,7 @@ class PrometheusWorkspace:
 
     def delete(self, request: Request) -> None:
         """Delete the workspace with everything in it."""
-        _unless_gone(request.client("amp").delete_workspace, workspaceId=request.attributes["WorkspaceId"])
+        request.client("amp").delete_workspace(workspaceId=request.attributes["WorkspaceId"])
 
     def _outcome(self, request: Request, identifier: str) -> Outcome:
         shown = request.client("amp").describe_workspace(workspaceId=identifier)["workspace"]
@@ -83,7 +80,7 @@ class RuleGroups:
         """Delete the namespace; one whose workspace is gone is gone too."""
         values = self._values(request)
         del values["data"]
-        _unless_gone(request.client("amp").delete_rule_groups_namespace, **values)
+        request.client("amp").delete_rule_groups_namespace(**values)
 
     def _values(self, request: Request) -> JsonObject:
         properties = request.properties
@@ -156,15 +153,14 @@ class Budget:
 
     def update(self, request: Request) -> Outcome:
         """Make it anew under its name."""
-        self.delete(request)
+        with unless_gone():
+            self.delete(request)
         request.properties["Budget"].setdefault("BudgetName", request.physical_id)
         return self.create(request)
 
     def delete(self, request: Request) -> None:
         """Delete the budget."""
-        _unless_gone(
-            request.client("budgets").delete_budget, AccountId=request.clients.account, BudgetName=request.physical_id
-        )
+        request.client("budgets").delete_budget(AccountId=request.clients.account, BudgetName=request.physical_id)
 
 
 class Alarm:
@@ -208,7 +204,7 @@ class Dashboard:
 
     def delete(self, request: Request) -> None:
         """Delete the dashboard."""
-        _unless_gone(request.client("cloudwatch").delete_dashboards, DashboardNames=[request.physical_id])
+        request.client("cloudwatch").delete_dashboards(DashboardNames=[request.physical_id])
 
 
 class Rule:
@@ -236,21 +232,13 @@ class Rule:
         events, targets = request.client("events"), request.properties.get("Targets", [])
         if targets:
             names = [target["Id"] for target in targets]
-            _unless_gone(events.remove_targets, Rule=request.physical_id, Ids=names, **_bus(request))
-        _unless_gone(events.delete_rule, Name=request.physical_id, **_bus(request))
+            events.remove_targets(Rule=request.physical_id, Ids=names, **_bus(request))
+        events.delete_rule(Name=request.physical_id, **_bus(request))
 
 
 def _bus(request: Request) -> dict[str, str]:
     bus = request.properties.get("EventBusName")
     return {"EventBusName": bus} if bus else {}
-
-
-def _unless_gone(operation: Any, **values: Any) -> None:
-    try:
-        operation(**values)
-    except ClientError as error:
-        if "NotFound" not in error.response["Error"]["Code"]:
-            raise
 
 
 OBSERVABILITY: dict[str, Provider] = {

@@ -3,8 +3,6 @@
 import time
 from dataclasses import dataclass
 
-from botocore.exceptions import ClientError
-
 from ...protocol.json_objects import JsonObject
 from .api import call, retag
 from .base import HandlerError, Outcome, Provider, Request
@@ -34,16 +32,12 @@ class SchedulerResource:
         return self._wait(request, identifier)
 
     def delete(self, request: Request) -> None:
-        """Delete it and wait until it is gone."""
+        """Delete it and wait until it is gone, which an error says."""
         identifier = request.attributes[f"{self.kind}Id"]
-        try:
-            call(request, "sagemaker", f"delete_{self.noun}", {f"{self.kind}Id": identifier})
-            while True:
-                self._describe(request, identifier)
-                time.sleep(_POLL_SECONDS)
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "ResourceNotFound":
-                raise
+        call(request, "sagemaker", f"delete_{self.noun}", {f"{self.kind}Id": identifier})
+        while True:
+            self._describe(request, identifier)
+            time.sleep(_POLL_SECONDS)
 
     def _wait(self, request: Request, identifier: str) -> Outcome:
         while (result := self._describe(request, identifier))["Status"].endswith("ing"):

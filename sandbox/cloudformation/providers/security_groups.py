@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from ...protocol.json_objects import JsonObject
 from .base import HandlerError, Outcome, Provider, Request
 
@@ -67,11 +65,7 @@ class SecurityGroup:
     def delete(self, request: Request) -> None:
         """Delete the group, unless something still uses it."""
         refuse_while_in_use(request, "group-id", "group")
-        try:
-            request.client("ec2").delete_security_group(GroupId=request.physical_id)
-        except ClientError as error:
-            if "NotFound" not in error.response["Error"]["Code"]:
-                raise
+        request.client("ec2").delete_security_group(GroupId=request.physical_id)
 
     def _authorize(self, ec2: Any, group: str, direction: str, rules: list[JsonObject]) -> None:
         for rule in rules:
@@ -123,13 +117,9 @@ class SecurityGroupRule:
 
     def delete(self, request: Request) -> None:
         """Take the rule out; a group that is gone took it along."""
-        try:
-            getattr(request.client("ec2"), f"revoke_security_group_{self.direction}")(
-                GroupId=request.properties["GroupId"], IpPermissions=[permission(request.properties)]
-            )
-        except ClientError as error:
-            if "NotFound" not in error.response["Error"]["Code"]:
-                raise
+        getattr(request.client("ec2"), f"revoke_security_group_{self.direction}")(
+            GroupId=request.properties["GroupId"], IpPermissions=[permission(request.properties)]
+        )
 
 
 SECURITY_GROUPS: dict[str, Provider] = {

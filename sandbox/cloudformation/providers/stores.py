@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from ...protocol.json_objects import JsonObject
 from .api import Api, call, scalar
 from .base import HandlerError, Outcome, Provider, Request
@@ -16,6 +14,7 @@ class Bucket:
     def create(self, request: Request) -> Outcome:
         """Create the bucket and configure it."""
         s3, name = request.client("s3"), request.properties.get("BucketName") or request.name(63, lower=True)
+        # S3 takes every region as a constraint but the one that it has without any.
         location = (
             {}
             if request.region == "us-east-1"
@@ -43,17 +42,13 @@ class Bucket:
     def delete(self, request: Request) -> None:
         """Delete the bucket; S3 refuses while objects or versions are in it."""
         s3, name = request.client("s3"), request.physical_id
-        try:
-            if s3.list_object_versions(Bucket=name, MaxKeys=1).get("Versions"):
-                raise HandlerError.saying(
-                    "The bucket you tried to delete is not empty. You must delete all versions in "
-                    "the bucket. (Service: S3, Status Code: 409)",
-                    "GeneralServiceException",
-                )
-            s3.delete_bucket(Bucket=name)
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "NoSuchBucket":
-                raise
+        if s3.list_object_versions(Bucket=name, MaxKeys=1).get("Versions"):
+            raise HandlerError.saying(
+                "The bucket you tried to delete is not empty. You must delete all versions in "
+                "the bucket. (Service: S3, Status Code: 409)",
+                "GeneralServiceException",
+            )
+        s3.delete_bucket(Bucket=name)
 
     def _configure(self, s3: Any, name: str, properties: JsonObject) -> None:
         """Apply a bucket's properties, each by its own call of S3."""
@@ -62,6 +57,7 @@ class Bucket:
         if "PublicAccessBlockConfiguration" in properties:
             s3.put_public_access_block(
                 Bucket=name,
+                # Templates may write a boolean as text, which the API does not take.
                 PublicAccessBlockConfiguration={
                     key: str(value).lower() == "true"
                     for key, value in properties["PublicAccessBlockConfiguration"].items()
@@ -92,11 +88,7 @@ class BucketPolicy:
 
     def delete(self, request: Request) -> None:
         """Delete the policy."""
-        try:
-            request.client("s3").delete_bucket_policy(Bucket=request.properties["Bucket"])
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "NoSuchBucket":
-                raise
+        request.client("s3").delete_bucket_policy(Bucket=request.properties["Bucket"])
 
 
 class Parameter:
@@ -115,11 +107,7 @@ class Parameter:
 
     def delete(self, request: Request) -> None:
         """Delete the parameter."""
-        try:
-            request.client("ssm").delete_parameter(Name=request.physical_id)
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "ParameterNotFound":
-                raise
+        request.client("ssm").delete_parameter(Name=request.physical_id)
 
     def _put(self, request: Request, name: str, *, overwrite: bool) -> None:
         values = {key: value for key, value in request.properties.items() if key != "Tags"}
@@ -193,11 +181,7 @@ class TopicPolicy:
         owners = {"StringEquals": {"AWS:SourceOwner": request.clients.account}}
         actions = [f"SNS:{action}" for action in ("GetTopicAttributes", "SetTopicAttributes", "Subscribe", "Publish")]
         statement = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": actions, "Condition": owners}
-        try:
-            self._put(request, {"Version": "2008-10-17", "Statement": [statement]})
-        except ClientError as error:
-            if error.response["Error"]["Code"] not in ("NotFound", "NotFoundException"):
-                raise
+        self._put(request, {"Version": "2008-10-17", "Statement": [statement]})
 
     def _put(self, request: Request, policy: JsonObject) -> None:
         for topic in request.properties["Topics"]:
@@ -241,6 +225,7 @@ def _table(request: Request) -> JsonObject:
 
 
 def _table_settings(request: Request, physical_id: str) -> JsonObject:
+    # DynamoDB refuses to turn on what is on already.
     if "TimeToLiveSpecification" in request.properties and not request.previous:
         values = {"TableName": physical_id, "TimeToLiveSpecification": request.properties["TimeToLiveSpecification"]}
         call(request, "dynamodb", "update_time_to_live", values)

@@ -135,6 +135,47 @@ def test_long_functions_say_what_they_do(package: str) -> None:
     assert undescribed(package) == []
 
 
+def sort_keys(tree: ast.AST) -> set[str]:
+    """Names that a parameter `key` of a call gets, itself or within a lambda: what they return is only compared."""
+    keys = [keyword.value for keyword in ast.walk(tree) if isinstance(keyword, ast.keyword) and keyword.arg == "key"]
+    return {node.id for key in keys for node in ast.walk(key) if isinstance(node, ast.Name)}
+
+
+def is_positional(node: ast.AST) -> bool:
+    """Whether a type is a tuple of three values or more, which have a place and no name."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Tuple):
+        return False
+    return ast.unparse(node.value) == "tuple" and len(node.slice.elts) > 2
+
+
+def positional(source: str) -> list[str]:
+    """Functions that return such tuples, or collections of them, and that are no keys to sort by."""
+    tree = ast.parse(source)
+    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return sorted(
+        node.name
+        for node in functions
+        if node.returns and any(map(is_positional, ast.walk(node.returns))) and node.name not in sort_keys(tree)
+    )
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_values_that_functions_return_together_have_names(package: str) -> None:
+    named = {file.relative_to(ROOT): positional(file.read_text()) for file in language.modules(ROOT, (package,))}
+    assert {file: functions for file, functions in named.items() if functions} == {}
+
+
+def test_a_positional_tuple_is_seen() -> None:
+    source = """
+def rank(item) -> tuple[int, str, str]: ...
+def pair() -> tuple[int, str]: ...
+def any_length() -> tuple[int, ...]: ...
+def three() -> list[tuple[int, str, str]]: ...
+def none() -> "None": sorted([], key=lambda item: rank(item))
+"""
+    assert positional(source) == ["three"]
+
+
 def test_names_outside_the_glossary_can_be_counted() -> None:
     assert Counter(language.counts(ROOT).keys()) == Counter(PACKAGES)
     assert all(total > outside for total, outside, _ in language.counts(ROOT).values())

@@ -331,7 +331,9 @@ def test_network_layers_become_slurms_topology(cluster: SimulatedSlurmCluster) -
 
 
 def test_the_state_lies_where_controllers_share_it(cluster: SimulatedSlurmCluster) -> None:
-    assert "job_state" in cluster.says("ls /srv/shared/podwright-slurm/test").split()
+    written = "ls /srv/shared/podwright-slurm/test"
+    # slurmctld writes it some seconds after jobs have changed.
+    cluster.until(lambda: "job_state" in cluster.says(written).split(), "the state of jobs is written")
 
 
 def test_a_topic_hears_who_is_in_charge(cluster: SimulatedSlurmCluster) -> None:

@@ -37,7 +37,7 @@ def test_usage_can_be_added_and_removed_in_any_order() -> None:
             lent = sum(max(0, each.usage[fr] - each.local[fr]) for each in (*node.queues, *node.cohorts))
             assert node.usage[fr] == own + lent
             assert node.beyond.get(fr, 0) == max(0, node.usage[fr] - node.subtree[fr])
-            assert share(node, {GPU: [fr]})[0] == (bool(node.beyond) and node is not root)
+            assert (share(node, {GPU: [fr]}).unweighted > 0) == (bool(node.beyond) and node is not root)
             assert set(node.borrowers) == {each for each in (*node.queues, *node.cohorts) if each.beyond}
     for queue, amount in held:
         queue.remove(fr, amount)
