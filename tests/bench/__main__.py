@@ -30,7 +30,7 @@ import series
 import status_cost
 import synthesis_times
 from clusters import admission, control_planes, sandbox_memory
-from governance import real_kueue, simulated
+from governance import forecasts, real_kueue, simulated
 from mutants import run as mutants_run
 from playing import played_pages
 from timing import ROOT
@@ -59,6 +59,7 @@ PARTS = {
     "control-plane": control_planes.report,
     "pages": played_pages.report,
     "simulation": simulated.report,
+    "forecast": forecasts.report,
     "memory": sandbox_memory.report,
     "kueue": real_kueue.report,
 }

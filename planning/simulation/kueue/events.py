@@ -293,10 +293,8 @@ class Run:
         work.tried = tuple(entry.assignment.tried) if remain else ()
         work.tried_in, work.generation = self.cycles, self.policy.queues[work.queue].generation
         evicts = self._evict(now, entry) if entry.status is Status.PREEMPTING else False
-        parked = len(queue.parked)
-        queue.requeue(entry)
         # Whoever is parked holds nothing against others in the next cycle.
-        return evicts or len(queue.parked) != parked
+        return queue.requeue(entry) or evicts
 
     def _evict(self, now: float, entry: Entry) -> bool:
         """Tell the targets of an entry to end; returns whether that is news to one."""

@@ -11,6 +11,8 @@ from .work import Work
 _AT_ONCE = (Status.SKIPPED, Status.PREEMPTING)
 _OF_SHAPE = (Status.NO_FIT, Status.NO_CANDIDATES)
 Shape = tuple[object, ...]
+Ordered = list[tuple["Standing", Work]]
+"""A heap."""
 Refused = Callable[[Work], Collection[str] | None]
 """Of which flavors something has to change before work is not refused again; None where it may not be refused now."""
 
@@ -31,52 +33,47 @@ def key(work: Work) -> Standing:
 
 @dataclass
 class WaitingQueue:
-    """Of one cluster queue."""
+    """Of one cluster queue. Work of one shape is kept together: what is decided of its first holds for all of it."""
 
     is_strict: bool
-    parked: dict[str, Work] = field(default_factory=dict)
-    """By uid, until something becomes free in the tree of its cohort."""
-    _waiting: list[tuple[Standing, Work]] = field(default_factory=list)
+    _waiting: dict[Shape, Ordered] = field(default_factory=dict)
+    _parked: dict[Shape, Ordered] = field(default_factory=dict)
+    """Until something becomes free in the tree of its cohort; work like it is parked as it comes."""
+    _alone: list[Work] = field(default_factory=list)
+    """Parked for what holds for nobody else, such as its namespace."""
+    _unsure: dict[Shape, None] = field(default_factory=dict)
+    """Parked shapes that may no longer be refused."""
+    _asleep: dict[str, dict[Shape, None]] = field(default_factory=dict)
+    """Parked shapes that are refused until something of a flavor changes."""
     _pops: int = 0
     _unparked_in: int = -1
     _sticky: Work | None = None
     """Whose victims are ending: it stands before everybody else."""
-    _shapes: set[Shape] = field(default_factory=set)
-    """Work like this is parked as it comes."""
-    _first: dict[Shape, Work] = field(default_factory=dict)
-    """Who goes first of what is parked: when it is refused, so are those like it."""
-    _unsure: dict[Shape, None] = field(default_factory=dict)
-    """Shapes that may no longer be refused."""
-    _asleep: dict[str, dict[Shape, None]] = field(default_factory=dict)
-    """Shapes that are refused until something of a flavor changes."""
-
-    def __len__(self) -> int:
-        return len(self._waiting)
 
     def push(self, work: Work) -> None:
         """Let work wait."""
-        if not self.is_strict and work.shape in self._shapes:
-            self._park(work)
-        else:
-            heapq.heappush(self._waiting, (key(work), work))
+        parked = self._parked.get(work.shape)
+        if parked is None:
+            self._wait(work)
+            return
+        heapq.heappush(parked, (key(work), work))
+        if parked[0][1] is work:
+            self._unsure[work.shape] = None
 
     def pop(self) -> Work | None:
-        """The head, which is no longer in the heap."""
+        """The head, which no longer waits here."""
         if not self._waiting:
             return None
         self._pops += 1
-        if self._sticky is not None:
-            position = next((number for number, (_, work) in enumerate(self._waiting) if work is self._sticky), None)
+        sticky = self._sticky
+        if sticky is not None and (alike := self._waiting.get(sticky.shape)):
+            position = next((number for number, (_, work) in enumerate(alike) if work is sticky), None)
             if position is not None:
-                _, work = self._waiting[position]
-                self._waiting[position] = self._waiting[-1]
-                self._waiting.pop()
-                heapq.heapify(self._waiting)
-                return work
-        return heapq.heappop(self._waiting)[1]
+                return self._taken(alike, position)
+        return self._taken(min(self._waiting.values()), 0)
 
-    def requeue(self, entry: Entry) -> None:
-        """Put back a head that was not admitted."""
+    def requeue(self, entry: Entry) -> bool:
+        """Put back a head that was not admitted. Returns whether it is parked."""
         work = entry.work
         if entry.status is Status.PREEMPTING and not self.is_strict:
             # Also after a cycle in which it fits no more: else others would take what its victims leave.
@@ -89,11 +86,15 @@ class WaitingQueue:
             # Where a search has stopped, flavors remain.
             at_once = entry.status in _AT_ONCE or bool(work.tried) or self._unparked_in >= self._pops
         if at_once:
-            heapq.heappush(self._waiting, (key(work), work))
-            return
-        self._park(work)
-        if not self.is_strict and entry.status in _OF_SHAPE:
-            self._park_shape(work.shape)
+            self._wait(work)
+        elif self.is_strict or entry.status not in _OF_SHAPE:
+            self._alone.append(work)
+        else:
+            # What asks for the same is refused the same; Kueue spares itself the cycles.
+            self._parked[work.shape] = alike = self._waiting.pop(work.shape, [])
+            heapq.heappush(alike, (key(work), work))
+            self._unsure[work.shape] = None
+        return not at_once
 
     def admitted(self, work: Work) -> None:
         """The head holds quota and waits no more."""
@@ -108,11 +109,12 @@ class WaitingQueue:
             changed: Flavors of which something has changed since this was last called.
         """
         self._unparked_in = self._pops
-        if not self.parked or (not self._waiting and self._is_refused(refused, changed)):
+        if not self._alone and (not self._parked or (not self._waiting and self._is_refused(refused, changed))):
             return
-        for work in self.parked.values():
-            heapq.heappush(self._waiting, (key(work), work))
-        for each in (self.parked, self._shapes, self._first, self._unsure, self._asleep):
+        self._waiting |= self._parked
+        for work in self._alone:
+            self._wait(work)
+        for each in (self._parked, self._alone, self._unsure, self._asleep):
             each.clear()
 
     def _is_refused(self, refused: Refused, changed: Iterable[str]) -> bool:
@@ -121,7 +123,7 @@ class WaitingQueue:
             self._unsure |= self._asleep.pop(flavor, {})
         while self._unsure:
             shape = next(iter(self._unsure))
-            needed = refused(self._first[shape])
+            needed = refused(self._parked[shape][0][1])
             if needed is None:
                 return False
             del self._unsure[shape]
@@ -129,19 +131,18 @@ class WaitingQueue:
                 self._asleep.setdefault(flavor, {})[shape] = None
         return True
 
-    def _park(self, work: Work) -> None:
-        self.parked[work.uid] = work
-        first = self._first.get(work.shape)
-        if first is None or key(work) < key(first):
-            self._first[work.shape] = work
-            self._unsure[work.shape] = None
+    def _wait(self, work: Work) -> None:
+        heapq.heappush(self._waiting.setdefault(work.shape, []), (key(work), work))
 
-    def _park_shape(self, shape: Shape) -> None:
-        self._shapes.add(shape)
-        alike = [work for _, work in self._waiting if work.shape == shape]
-        if alike:
-            self._waiting = [item for item in self._waiting if item[1].shape != shape]
-            heapq.heapify(self._waiting)
-            # What asks for the same is refused the same; Kueue spares itself the cycles.
-            for work in alike:
-                self._park(work)
+    def _taken(self, alike: Ordered, position: int) -> Work:
+        """Take work out of those like it."""
+        if not position:
+            _, work = heapq.heappop(alike)
+        else:
+            _, work = alike[position]
+            alike[position] = alike[-1]
+            alike.pop()
+            heapq.heapify(alike)
+        if not alike:
+            del self._waiting[work.shape]
+        return work
