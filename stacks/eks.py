@@ -76,9 +76,7 @@ class EksStack(cdk.Stack):
         # A chart without objects would be a custom resource without a manifest.
         if neuron.instance_types:
             cluster.add_cdk8s_chart("NeuronDevicePlugin", neuron)
-        labels = BenchmarkLabels(
-            cdk8s.App(), "benchmark-labels", groups=environment.instance_groups, types=types, mirror=mirror
-        )
+        labels = BenchmarkLabels(cdk8s.App(), "benchmark-labels", groups=environment.instance_groups, mirror=mirror)
         if labels.groups:
             cluster.add_cdk8s_chart("BenchmarkLabels", labels)
         if dependencies := resolved.charts.get(HYPERPOD_DEPENDENCIES):
