@@ -76,9 +76,7 @@ class EksStack(cdk.Stack):
         # A chart without objects would be a custom resource without a manifest.
         if neuron.instance_types:
             cluster.add_cdk8s_chart("NeuronDevicePlugin", neuron)
-        labels = BenchmarkLabels(
-            cdk8s.App(), "benchmark-labels", groups=environment.instance_groups, types=types, mirror=mirror
-        )
+        labels = BenchmarkLabels(cdk8s.App(), "benchmark-labels", groups=environment.instance_groups, mirror=mirror)
         if labels.groups:
             cluster.add_cdk8s_chart("BenchmarkLabels", labels)
         if dependencies := resolved.charts.get(HYPERPOD_DEPENDENCIES):
@@ -106,7 +104,9 @@ class EksStack(cdk.Stack):
             ArgoCdCapability(self, "ArgoCd", settings=settings.argo_cd, cluster_name=cluster.cluster_name)
 
         # The name of an existing cluster is in the file.
-        if settings.existing is None:
+        if self.control_plane.issuer:
             self.export_value(cluster.cluster_name, description=f"{OUTPUT_DESCRIPTION}eks_cluster_name")
+            # Roles of pods come and go with parts of the platform.
+            self.export_value(self.control_plane.issuer)
         # Stacks that apply objects come and go with the settings that they are made of.
         self.export_value(cast(eks.IKubectlProvider, cluster.kubectl_provider).service_token)

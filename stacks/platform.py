@@ -15,6 +15,7 @@ from ..constructs.platform.spaces import Spaces
 from ..constructs.platform.training_operator import TrainingOperator
 from ..planning.helm.chart_values import system_placement
 from ..planning.helm.platform_values import cert_manager_values
+from ..planning.jobs.models import model_buckets
 from ..planning.resolved import ResolvedEnvironment
 from .cluster import ClusterStack
 from .eks import EksStack
@@ -47,9 +48,8 @@ class PlatformStack(cdk.Stack):
         settings, control_plane = environment.cluster.eks, eks.control_plane.cluster
         name, hyperpod = control_plane.cluster_name, cluster.cluster.cluster_arn
 
-        certificates = []
+        certificates = []  # first: operators have webhooks, which want theirs when they start
         if platform.cert_manager:
-            # Certificates first: operators have webhooks, which want theirs when they start.
             values = cert_manager_values(system_placement(environment.cluster, environment.instance_groups))
             certificates = [addon(self, CERT_MANAGER, settings, name, values)]
         if platform.training_operator:
@@ -69,6 +69,11 @@ class PlatformStack(cdk.Stack):
                 eks=settings,
                 cluster_name=name,
                 hyperpod_arn=hyperpod,
+                issuer=eks.control_plane.issuer,
+                environment=environment.name,
+                models=[storage.checkpoint_bucket.bucket_name, *model_buckets(environment)],
+                key=network.key,
+                protection=environment.protection,
                 after=certificates,
             )
         if platform.spaces:

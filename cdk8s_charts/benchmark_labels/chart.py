@@ -1,4 +1,4 @@
-"""Node labels that tell what the benchmarks said."""
+"""Node labels that tell what the set-up and the benchmarks said."""
 
 import hashlib
 from collections.abc import Mapping
@@ -9,11 +9,18 @@ import cdk8s
 from constructs import Construct
 
 from ...config.catalog.images import Image
-from ...config.catalog.instance_types import Catalog
-from ...config.settings.benchmarks import benchmark_policy
 from ...config.settings.groups import InstanceGroup
 from ...planning.helm.own_images import BENCHMARK_LABELS_IMAGE
-from .handler.benchmark_labeller import CARRIED_OVER, HEALTH, PENDING_REPLACEMENT, REASON, VERDICT
+from .handler.benchmark_labeller import (
+    CARRIED_OVER,
+    DEGRADED,
+    HEALTH,
+    PENDING_REPLACEMENT,
+    REASON,
+    SEEN,
+    SET_UP,
+    VERDICT,
+)
 
 _NAME = "podwright-benchmark-labels"
 _NAMESPACE = "kube-system"
@@ -28,22 +35,22 @@ _VERDICTS = ("pass", "warn", "fail", "skip")
 
 
 class BenchmarkLabels(cdk8s.Chart):
-    """A pod on each node of the groups with benchmarks, which makes labels of the results that the node has written.
+    """A pod on each node with podwright's own lifecycle scripts, which makes labels of what these have written.
 
-    Every such node gets `podwright/benchmarks` with the verdict: pass, warn, fail or skip. A node that is to be
-    replaced gets HyperPod's own health label as well. RBAC cannot bind a pod to its own node, so an admission policy
-    does: the service account may change only the node that its pod runs on, there only these labels and annotations,
-    and the labels only to a verdict and to "replace". The pod runs as nobody, reads one folder of the node and
-    tolerates every taint. Empty when no group has benchmarks.
+    A node whose set-up failed in part gets `podwright/degraded` with the steps, joined by dots, and loses it with a
+    set-up that went well. A node that is measured gets `podwright/benchmarks` with the verdict: pass, warn, fail or
+    skip; one that is to be replaced gets HyperPod's own health label as well. RBAC cannot bind a pod to its own node,
+    so an admission policy does: the service account may change only the node that its pod runs on, there only these
+    labels and annotations, and those of benchmarks only to a verdict and to "replace". The pod runs as nobody, reads
+    one folder of the node and tolerates every taint. Empty when no group runs podwright's scripts.
 
     The policy needs Kubernetes 1.30. Sources: Kubernetes documentation, "Validating Admission Policy" and "Managing
     Service Accounts" (node name in bound tokens), 2026-11.
 
     Example:
-        from podwright.config.catalog.instance_types import catalog
         from podwright.config.settings.groups import InstanceGroup
         h200 = InstanceGroup(instance_type="ml.p5en.48xlarge", count=4, benchmarks="gate")
-        BenchmarkLabels(cdk8s.App(), "labels", groups={"h200": h200}, types=catalog())
+        BenchmarkLabels(cdk8s.App(), "labels", groups={"h200": h200})
     """
 
     def __init__(
@@ -52,7 +59,6 @@ class BenchmarkLabels(cdk8s.Chart):
         chart_id: str,
         *,
         groups: Mapping[str, InstanceGroup],
-        types: Catalog,
         mirror: Mapping[str, Image] | None = None,
     ) -> None:
         """Defines the pods.
@@ -61,22 +67,21 @@ class BenchmarkLabels(cdk8s.Chart):
             scope: Parent construct.
             chart_id: Id within the parent.
             groups: All instance groups by name.
-            types: Instance catalog of the environment.
             mirror: Where mirrored images lie, by the original's name.
         """
         super().__init__(scope, chart_id, disable_resource_name_hashes=True)
-        measured = tuple(sorted(name for name, group in groups.items() if benchmark_policy(group, types) != "skip"))
+        labelled = tuple(sorted(name for name, group in groups.items() if group.lifecycle is None))
         original = Image.parse(BENCHMARK_LABELS_IMAGE)
         image = (mirror or {}).get(original.name, original)
 
-        if measured:
+        if labelled:
             self._permissions()
             self._limits()
             script = _SCRIPT.read_text(encoding="utf-8")
             self._object("script", "v1", "ConfigMap", {"/data": {_SCRIPT.name: script}})
-            self._daemon_set(image, measured, hashlib.sha256(script.encode()).hexdigest())
+            self._daemon_set(image, labelled, hashlib.sha256(script.encode()).hexdigest())
 
-        self.groups = measured
+        self.groups = labelled
         """Names of the groups whose nodes get labels."""
 
     def _object(self, construct_id: str, api_version: str, kind: str, fields: Mapping[str, Any]) -> None:
@@ -106,8 +111,8 @@ class BenchmarkLabels(cdk8s.Chart):
         extra = f"'{_NODE}' in request.userInfo.extra && request.userInfo.extra['{_NODE}'][0] == object.metadata.name"
         validations = [
             {"expression": extra, "message": "a pod labels the node that it runs on, and no other"},
-            _only_changes("labels", (VERDICT, HEALTH)),
-            _only_changes("annotations", (CARRIED_OVER, REASON)),
+            _only_changes("labels", (VERDICT, HEALTH), goes=DEGRADED),
+            _only_changes("annotations", (CARRIED_OVER, REASON, SET_UP), goes=SEEN),
             _only_becomes(VERDICT, _VERDICTS),
             _only_becomes(HEALTH, (PENDING_REPLACEMENT,)),
             *(_stays(field) for field in ("finalizers", "ownerReferences")),
@@ -160,7 +165,7 @@ class BenchmarkLabels(cdk8s.Chart):
 
 def _container(image: Image) -> dict[str, Any]:
     """The container that reads a node's record and labels the node."""
-    values = {"RECORD": f"{_RECORDS}/benchmarks.json", "SERVICE_ACCOUNT": _ACCOUNT, "SECONDS_BETWEEN": "30"}
+    values = {"RECORDS": _RECORDS, "SERVICE_ACCOUNT": _ACCOUNT, "SECONDS_BETWEEN": "30"}
     own_node = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
     return {
         "name": _NAME,
@@ -182,13 +187,14 @@ def _container(image: Image) -> dict[str, Any]:
     }
 
 
-def _only_changes(field: str, keys: tuple[str, ...]) -> dict[str, str]:
-    """That all other keys of a node's labels or annotations are as before."""
+def _only_changes(field: str, keys: tuple[str, ...], *, goes: str) -> dict[str, str]:
+    """That all other keys of a node's labels or annotations are as before, and that only `goes` is taken away."""
     new, old = _now_and_before(field, "{}")
+    ours = (*keys, goes)
     return {
-        "expression": f"{new}.all(key, key in [{_texts(keys)}] || (key in {old} && {old}[key] == {new}[key])) && "
-        f"{old}.all(key, key in {new})",
-        "message": f"of {field} only {' and '.join(keys)} may change",
+        "expression": f"{new}.all(key, key in [{_texts(ours)}] || (key in {old} && {old}[key] == {new}[key])) && "
+        f"{old}.all(key, key in {new} || key == '{goes}')",
+        "message": f"of {field} only {' and '.join(ours)} may change",
     }
 
 

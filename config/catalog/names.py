@@ -1,6 +1,12 @@
 """Physical names. Only what another system dictates has one; CloudFormation names all else."""
 
+from typing import Final
+
 from .limits import limits
+
+CERTIFICATE_BUCKETS: Final = "hyperpod-tls"
+"""What names of buckets begin with that AWS's managed policy of the inference operator allows. Source:
+AmazonSageMakerHyperPodInferenceAccess, version 4 of 2026-07-20."""
 
 
 def lifecycle_bucket_name(environment: str, account: str, region: str) -> str:
@@ -10,6 +16,15 @@ def lifecycle_bucket_name(environment: str, account: str, region: str) -> str:
     unlike all others in S3. S3 takes at most 63 characters, which a rule compares.
     """
     return f"{limits().cluster.lifecycle_bucket_prefix}{environment}-{account}-{region}"
+
+
+def certificate_bucket_name(environment: str, account: str, region: str) -> str:
+    """Name of an environment's bucket for certificates of model endpoints.
+
+    AWS's managed policy of the inference operator allows names that begin with `hyperpod-tls`. A rule
+    compares the length.
+    """
+    return f"{CERTIFICATE_BUCKETS}-{environment}-{account}-{region}"
 
 
 def benchmark_prefix(cluster: str) -> str:

@@ -4,7 +4,7 @@ Each part is off until the file names it; an empty mapping turns it on as podwri
 in `cluster.eks.addons`, versions of charts come with podwright and stand in `artifacts.lock`.
 """
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, StringConstraints
 
@@ -27,6 +27,12 @@ KUBEFLOW_TRAINER: Final = "kubeflow-trainer"
 
 BucketName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$")]
 QueueName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?$", max_length=64)]
+OidcProviderArn = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^arn:aws[a-z-]*:iam::[0-9]{12}:oidc-provider/oidc\.eks\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/id/[A-Za-z0-9]+$"
+    ),
+]
 Registry = Annotated[str, StringConstraints(pattern=r"^[0-9]{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?$")]
 
 
@@ -62,22 +68,38 @@ class GpuOperator(Settings):
 class InferenceOperator(Settings):
     """HyperPod's inference operator, as an EKS add-on: model endpoints. Needs `cert_manager`.
 
-    It wants roles that trust the OIDC provider of the EKS cluster, which exists only after the cluster. So roles and
-    bucket are yours; `docs/operator/platform.md` says what each has to allow.
+    Its roles trust the OIDC provider of the EKS cluster. podwright makes the provider, and what is not named here.
     """
 
-    execution_role: RoleArn
-    """What the operator itself may."""
-    tls_bucket: BucketName
-    """Bucket for certificates of endpoints. AWS's managed policy covers names that begin with hyperpod-tls."""
-    load_balancer_role: RoleArn
-    """Role of the AWS Load Balancer Controller that the add-on brings."""
-    autoscaler_role: RoleArn
-    """Role of the KEDA that the add-on brings."""
-    s3_driver_role: RoleArn
-    """Role of the Mountpoint for S3 driver, through which endpoints read models."""
+    execution_role: RoleArn | None = None
+    """What the operator itself may, instead of a role that podwright makes."""
+    tls_bucket: BucketName | None = None
+    """Bucket for certificates of endpoints, instead of one that podwright makes. AWS's managed policy covers names
+    that begin with hyperpod-tls."""
+    load_balancer_role: RoleArn | None = None
+    """Role of the AWS Load Balancer Controller that the add-on brings, instead of one that podwright makes."""
+    autoscaler_role: RoleArn | None = None
+    """Role of the KEDA that the add-on brings, instead of one that podwright makes."""
+    s3_driver_role: RoleArn | None = None
+    """Role of the Mountpoint for S3 driver, which reads models of endpoints, instead of one that podwright makes."""
     gated_models_role: RoleArn | None = None
-    """Role that downloads gated models of JumpStart."""
+    """Role that downloads gated models of JumpStart; endpoints have none of them without."""
+    model_buckets: tuple[BucketName, ...] = ()
+    """Further buckets that endpoints read models from. The environment's own for checkpoints and those of its jobs are
+    among them anyway."""
+    oidc_provider: OidcProviderArn | None = None
+    """The OIDC provider of the EKS cluster, where the account has it already. podwright makes one for its own clusters
+    when absent."""
+
+    @property
+    def lacks_roles(self) -> bool:
+        """Whether any of the roles without which it does not run is left to podwright."""
+        needed = (self.execution_role, self.load_balancer_role, self.autoscaler_role, self.s3_driver_role)
+        return not all(needed)
+
+    def completed(self, **absent: str) -> Self:
+        """The settings with what they don't name."""
+        return self.model_copy(update={name: value for name, value in absent.items() if getattr(self, name) is None})
 
 
 class Spaces(Settings):

@@ -110,6 +110,8 @@ class EksControlPlane(Construct):
 
         self.cluster = cluster
         """The cluster; charts and manifests are added to it."""
+        self.issuer = cluster.cluster_open_id_connect_issuer_url if isinstance(cluster, eks.Cluster) else None
+        """URL of the issuer of its tokens for pods; None for an existing cluster."""
         self.security_group = cluster.cluster_security_group
         """The group that EKS made for the control plane; its members reach the API."""
         self.subnets = subnets

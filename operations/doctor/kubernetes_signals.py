@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
+from ...cdk8s_charts.benchmark_labels.handler.benchmark_labeller import DEGRADED, SEEN
 from ...config.catalog.instance_types import catalog
 from .bundle import SOURCES, Bundle, moment
 from .evidence import Scene, Signal
@@ -59,6 +60,10 @@ def node_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
             yield Signal(
                 "state", f"deep health check of node {id} is Failed", subject, source_file, around, symptom=True
             )
+        if steps := labels.get(DEGRADED):
+            observed = (metadata.get("annotations") or {}).get(SEEN, steps)
+            text = f"node {id} joined degraded by its set-up: {observed}"
+            yield Signal("state", text, subject, source_file, around, symptom=True)
         for condition in status.get("conditions") or ():
             since = scene.since(moment(condition.get("lastTransitionTime")))
             bad = condition.get("type") == "Ready" and not is_ready(item) and since >= STARTING

@@ -78,7 +78,7 @@ def _cluster(environment: Environment, types: Catalog, mirror: Mapping[str, Imag
     for chart in (
         NodeReaders(app, "node-readers"),
         NeuronDevicePlugin(app, "neuron", groups=groups, types=types, mirror=mirror),
-        BenchmarkLabels(app, "benchmark-labels", groups=environment.instance_groups, types=types, mirror=mirror),
+        BenchmarkLabels(app, "benchmark-labels", groups=environment.instance_groups, mirror=mirror),
     ):
         yield from chart.to_json()
 

@@ -53,7 +53,7 @@ def _unhealthy(rows: list[Report]) -> RenderableType:
             node["group"],
             coloured(node["status"]),
             Text(node["health"], "red"),
-            node["fault"] or node["message"],
+            node["fault"] or node["message"] or (f"set-up failed: {node['degraded']}" if node["degraded"] else ""),
         )
         for node in rows[:_NODES]
     ]

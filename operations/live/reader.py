@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from ...cdk8s_charts.benchmark_labels.handler.benchmark_labeller import DEGRADED
 from ...config.catalog.drills import FAULT_LABELS, HEALTH_LABEL
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
@@ -51,6 +52,7 @@ class Live:
                 "quotas": lambda: self._quotas(cluster),
                 "training plans": lambda: self._plans(cluster),
                 "node health": self._health,
+                "set-ups of nodes": self._degraded,
                 "queues": self._queues,
             }
             asked = {name: partial(noted, name, question, unseen, Refused) for name, question in questions.items()}
@@ -61,7 +63,9 @@ class Live:
             "sandbox": self._account.endpoint,
             "cluster": cluster and {"name": self._cluster, "status": cluster.status, "message": cluster.message},
             "groups": self._groups(cluster, parts.get("nodes") or []) if cluster else [],
-            "unhealthy": _unhealthy(parts.get("nodes") or [], parts.get("node health") or {}),
+            "unhealthy": _unhealthy(
+                parts.get("nodes") or [], parts.get("node health") or {}, parts.get("set-ups of nodes") or {}
+            ),
             "events": parts.get("events") or [],
             "teams": _teams(self._environment, parts.get("quotas") or [], parts.get("queues") or {}),
             "plans": parts.get("training plans") or [],
@@ -144,6 +148,14 @@ class Live:
             if HEALTH_LABEL in (labels := item["metadata"].get("labels", {}))
         }
 
+    def _degraded(self) -> dict[str, str]:
+        """The failed steps of nodes that joined all the same, by instance id."""
+        kubectl = self._kubernetes()
+        result = kubectl.items("nodes", f"--selector={DEGRADED}") if kubectl else []
+        return {
+            item["metadata"]["name"].removeprefix("hyperpod-"): item["metadata"]["labels"][DEGRADED] for item in result
+        }
+
     def _queues(self) -> dict[str, Report]:
         """What teams hold and wait for, by queue, where Kueue keeps the quotas."""
         if self._environment.governance.engine not in ("hyperpod", "kueue"):
@@ -163,13 +175,15 @@ def _fault(labels: dict[str, str]) -> str:
     return ", ".join(value for key, value in sorted(labels.items()) if key.startswith(FAULT_LABELS))
 
 
-def _unhealthy(nodes: list[Node], health: dict[str, Report]) -> list[Report]:
-    """Nodes that do not run, or that HyperPod does not call healthy."""
+def _unhealthy(nodes: list[Node], health: dict[str, Report], degraded: dict[str, str]) -> list[Report]:
+    """Nodes that do not run, that HyperPod does not call healthy, or whose set-up failed in part."""
     none = {"health": "", "fault": ""}
     return [
-        {"id": node.id, "group": node.group, "status": node.status, "message": node.message} | health.get(node.id, none)
+        {"id": node.id, "group": node.group, "status": node.status, "message": node.message}
+        | health.get(node.id, none)
+        | {"degraded": degraded.get(node.id, "")}
         for node in sorted(nodes, key=lambda node: (node.group, node.id))
-        if node.status != "Running" or node.id in health
+        if node.status != "Running" or node.id in health or node.id in degraded
     ]
 
 

@@ -164,4 +164,5 @@ def identity_center(ask: Ask) -> Answers:
             "where your organization has its instance in another region",
         )
     else:
-        yield Note(f"IAM Identity Center {active[0]['InstanceArn'].rpartition('/')[2]}")
+        names = [each["InstanceArn"].rpartition("/")[2] for each in active]
+        yield Note(f"IAM Identity Center {', '.join(names)}")

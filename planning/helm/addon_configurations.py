@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ...config.catalog.names import certificate_bucket_name
 from ...config.settings.cluster import AddonName
 from ...config.settings.environment import Environment
 from ...config.settings.platform import CERT_MANAGER, INFERENCE, METRICS_SERVER, SPACES, InferenceOperator
@@ -62,7 +63,11 @@ def addon_configurations(environment: Environment) -> dict[AddonName, Mapping[st
         configurations[METRICS_SERVER] = METRICS_SERVER_CONFIGURATION
     if environment.platform.inference:
         hyperpod_arn = f"arn:aws:sagemaker:{region}:{account}:cluster/abcdefghijkl"
-        configurations[INFERENCE] = inference_configuration(environment.platform.inference, hyperpod_arn)
+        role = f"arn:aws:iam::{account}:role/{environment.name}-inference"
+        absent = {"execution_role": role, "load_balancer_role": role, "autoscaler_role": role}
+        absent["tls_bucket"] = certificate_bucket_name(environment.name, account, region)
+        settings = environment.platform.inference.completed(**absent)
+        configurations[INFERENCE] = inference_configuration(settings, hyperpod_arn)
     if SPACES in configurations:
         configurations[SPACES] = spaces_configuration(f"arn:aws:iam::{account}:role/{environment.name}-sessions")
     if OBSERVABILITY_ADDON in configurations and environment.observability:

@@ -21,6 +21,7 @@ EXAMPLES: tuple[tuple[str, Kind, str], ...] = (
         "lifecycle",
         "podwright: error step=network error='no default route: not so after 120 s; see DHCP'",
     ),
+    ("own-degraded", "state", "node i-0123 joined degraded by its set-up: clock: no answer from 169.254.169.123"),
     ("spot-interrupted", "message", "Instance i-0123 was terminated because of a Spot interruption"),
     (
         "efa-across-zones",

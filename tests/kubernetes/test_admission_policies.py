@@ -11,10 +11,9 @@ from kubernetes.client.exceptions import ApiException
 
 from api_server import ApiServer, Object, until
 from podwright.cdk8s_charts.benchmark_labels.chart import BenchmarkLabels
-from podwright.cdk8s_charts.benchmark_labels.handler.benchmark_labeller import HEALTH, VERDICT
+from podwright.cdk8s_charts.benchmark_labels.handler.benchmark_labeller import DEGRADED, HEALTH, VERDICT, set_up
 from podwright.cdk8s_charts.scheduler_guard import scheduler_guard
 from podwright.cdk8s_charts.team_guard import team_guard
-from podwright.config.catalog.instance_types import catalog
 from podwright.config.settings.groups import InstanceGroup
 from podwright.planning.kubernetes.isolation import PodFreedoms
 
@@ -465,7 +464,7 @@ def token(server: ApiServer, bound_to: str | None) -> str:
 def labellers(server: ApiServer) -> Iterator[dict[str | None, ApiServer]]:
     """The server as pods of the labeller on two nodes reach it, and with a token of no pod."""
     group = InstanceGroup.model_validate({"instance_type": "ml.p5en.48xlarge", "count": 2})
-    chart = BenchmarkLabels(cdk8s.App(), "labels", groups={"h200": group}, types=catalog())
+    chart = BenchmarkLabels(cdk8s.App(), "labels", groups={"h200": group})
     objects = [item for item in chart.to_json() if item["kind"] != "DaemonSet"]
     nodes = [node("node-1"), node("node-2")]
     for item in [*objects, *nodes]:
@@ -490,6 +489,15 @@ def test_the_labeller_labels_its_node(labellers: dict[str | None, ApiServer]) ->
             "annotations": {"podwright/benchmarks-started": "1"},
         }
         assert labellers[name].merge(node(name), {"metadata": marked})["metadata"]["labels"]["kept"] == "label"
+
+
+def test_a_node_is_marked_degraded_until_its_set_up_went_well(labellers: dict[str | None, ApiServer]) -> None:
+    for steps, label in (({"clock": "no answer"}, "clock"), ({"clock": "?", "ssh": "?"}, "clock.ssh"), ({}, None)):
+        made = set_up({"degraded": steps, "ended": "2026-11-21T10:00:00.000+00:00"})
+        changed = labellers["node-1"].merge(node("node-1"), {"metadata": made})["metadata"]
+        assert changed["labels"].get(DEGRADED) == label
+        assert changed["labels"]["kept"] == "label"
+        assert ("podwright/degraded-steps" in changed["annotations"]) == bool(label)
 
 
 @pytest.mark.parametrize("bound_to", ["node-2", None])

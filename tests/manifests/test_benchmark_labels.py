@@ -21,21 +21,27 @@ from benchmark_services import record
 from podwright.cdk8s_charts.benchmark_labels.chart import BenchmarkLabels
 from podwright.cdk8s_charts.benchmark_labels.handler import benchmark_labeller
 from podwright.config.catalog.images import Image
-from podwright.config.catalog.instance_types import catalog
 from podwright.config.settings.groups import InstanceGroup
 from podwright.lifecycle_scripts.podwright_node.benchmarking.step import RECORD
+from podwright.lifecycle_scripts.podwright_node.runner.verdict import RECORD as SET_UP
 from podwright.sandbox.kubernetes.certificates import Authority
 
 USER = "system:serviceaccount:kube-system:podwright-benchmark-labels"
 STARTED = "2026-11-21T10:00:00.000+00:00"
 
 
-def chart(mirror: dict[str, Image] | None = None, **policies: str | None) -> list[dict[str, Any]]:
+OWN_SCRIPTS = {"lifecycle": {"source": "s3://sagemaker-own/scripts", "on_create": "run.sh"}}
+
+
+def chart(mirror: dict[str, Image] | None = None, own: str = "", **policies: str | None) -> list[dict[str, Any]]:
+    """The manifests for groups with such a policy of benchmarks; those that `own` names have scripts of their own."""
     groups = {
-        name: InstanceGroup.model_validate({"instance_type": "ml.p5en.48xlarge", "count": 2, "benchmarks": policy})
+        name: InstanceGroup.model_validate(
+            {"instance_type": "ml.p5en.48xlarge", "count": 2} | (OWN_SCRIPTS if name in own else {"benchmarks": policy})
+        )
         for name, policy in policies.items()
     }
-    return BenchmarkLabels(cdk8s.App(), "labels", groups=groups, types=catalog(), mirror=mirror).to_json()
+    return BenchmarkLabels(cdk8s.App(), "labels", groups=groups, mirror=mirror).to_json()
 
 
 def only(kind: str, manifests: list[dict[str, Any]]) -> dict[str, Any]:
@@ -53,16 +59,16 @@ def test_manifests_fit_kubernetes(version: str) -> None:
         kubernetes_validate.validate(manifest, version, strict=True)
 
 
-def test_runs_on_the_groups_that_are_measured_whatever_their_taints() -> None:
-    actual = pod(chart(b="report", a="gate", c="skip", d=None))
+def test_runs_on_the_groups_with_our_scripts_whatever_their_taints() -> None:
+    actual = pod(chart(own="e", b="report", a="gate", c="skip", d=None, e=None))
     (term,) = actual["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     key = "sagemaker.amazonaws.com/instance-group-name"
-    assert term["matchExpressions"] == [{"key": key, "operator": "In", "values": ["a", "b", "d"]}]
+    assert term["matchExpressions"] == [{"key": key, "operator": "In", "values": ["a", "b", "c", "d"]}]
     assert actual["tolerations"] == [{"operator": "Exists"}]
 
 
-def test_where_nothing_is_measured_there_is_nothing() -> None:
-    assert chart(a="skip") == []
+def test_where_all_scripts_are_the_users_there_is_nothing() -> None:
+    assert chart(own="a", a=None) == []
 
 
 def test_the_pod_can_do_little_on_its_node() -> None:
@@ -76,8 +82,8 @@ def test_the_pod_can_do_little_on_its_node() -> None:
     }
     assert all(mount["readOnly"] for mount in container["volumeMounts"])
     (host,) = [volume["hostPath"]["path"] for volume in actual["volumes"] if "hostPath" in volume]
-    assert f"{host}/benchmarks.json" == RECORD
-    assert {item["name"]: item.get("value") for item in container["env"]}["RECORD"] == RECORD
+    assert {f"{host}/{file}" for file, *_ in benchmark_labeller.RECORDS} == {RECORD, SET_UP}
+    assert {item["name"]: item.get("value") for item in container["env"]}["RECORDS"] == host
     assert only("ClusterRole", chart(a="gate"))["rules"] == [
         {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}
     ]
@@ -112,11 +118,17 @@ def admitted(new: dict[str, Any], old: dict[str, Any], pod_node: str | None = "n
     return all(cel.evaluate(item["expression"], names) for item in spec["validations"])
 
 
+def merged(decided: dict[str, Any]) -> dict[str, Any]:
+    made = benchmark_labeller.benchmarked(decided)
+    assert made
+    return made
+
+
 def labelled(old: dict[str, Any], action: str = "replace") -> dict[str, Any]:
     """The node after our patch."""
     decided = record("fail", decision={"policy": "gate", "action": action, "reason": "because"})
     new = copy.deepcopy(old)
-    for field, values in benchmark_labeller.metadata(decided).items():
+    for field, values in merged(decided).items():
         new["metadata"][field] = new["metadata"].get(field, {}) | values
     return new
 
@@ -130,6 +142,23 @@ def test_the_policy_admits_what_the_script_does(old: dict[str, Any]) -> None:
 def test_the_policy_refuses_another_node_and_pods_that_cannot_say_where_they_run() -> None:
     assert not admitted(labelled(node()), node(), pod_node="node-2")
     assert not admitted(labelled(node()), node(), pod_node=None)
+
+
+def test_the_policy_admits_a_node_that_is_degraded_and_well_again() -> None:
+    degraded = set_up_of(node(), {"clock": "no answer"})
+    assert degraded["metadata"]["labels"][benchmark_labeller.DEGRADED] == "clock"
+    assert admitted(degraded, node())
+    assert admitted(set_up_of(degraded, {}), degraded)
+    assert not admitted(node(), labelled(node())), "a verdict stays"
+
+
+def set_up_of(old: dict[str, Any], steps: dict[str, str]) -> dict[str, Any]:
+    """The node after our patch for a set-up with such steps."""
+    new = copy.deepcopy(old)
+    for field, values in benchmark_labeller.set_up({"degraded": steps, "ended": STARTED}).items():
+        both = new["metadata"].get(field, {}) | values
+        new["metadata"][field] = {key: value for key, value in both.items() if value is not None}
+    return new
 
 
 @pytest.mark.parametrize(
@@ -201,7 +230,8 @@ class Api:
                 assert self.headers["Content-Type"] == "application/merge-patch+json"
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 for field, values in body["metadata"].items():
-                    api.node["metadata"][field] = api.node["metadata"].get(field, {}) | values
+                    both = api.node["metadata"].get(field, {}) | values
+                    api.node["metadata"][field] = {key: value for key, value in both.items() if value is not None}
                 api.patches += 1
                 self._answer(200, api.node)
 
@@ -231,7 +261,7 @@ def api(tmp_path: Path) -> Iterator[Api]:
 def labeller(api: Api, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """The script as the pod runs it, looking often."""
     environment = {
-        "RECORD": str(tmp_path / "benchmarks.json"),
+        "RECORDS": str(tmp_path),
         "NODE_NAME": "node-1",
         "SERVICE_ACCOUNT": str(api.account),
         "KUBERNETES_SERVICE_HOST": "localhost",
@@ -293,3 +323,33 @@ def test_a_failing_api_and_a_new_token_are_no_end(api: Api, labeller: subprocess
     api.broken = False
     until(lambda: api.patches)
     assert api.labels["podwright/benchmarks"] == "warn"
+
+
+def test_failed_steps_become_a_label_that_goes_with_them(
+    api: Api, labeller: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    write_set_up(tmp_path, {"ssh": "sshd: no such file", "clock": "no answer"}, STARTED)
+    until(lambda: api.patches)
+    assert api.labels == {"given": "stays", "podwright/degraded": "clock.ssh"}
+    annotations = api.node["metadata"]["annotations"]
+    assert annotations["podwright/degraded-steps"] == "clock: no answer; ssh: sshd: no such file"
+    write(tmp_path, "keep", "pass")
+    until(lambda: api.labels.get("podwright/benchmarks") == "pass")
+    assert api.labels["podwright/degraded"] == "clock.ssh"
+    write_set_up(tmp_path, {}, "2026-12-01T00:00:00.000+00:00")  # after a software update
+    until(lambda: "podwright/degraded" not in api.labels)
+    assert "podwright/degraded-steps" not in api.node["metadata"]["annotations"]
+
+
+def write_set_up(folder: Path, degraded: dict[str, str], ended: str) -> None:
+    """The verdict of a set-up as the scripts write it, in one move."""
+    (folder / "new").write_text(json.dumps({"version": 1, "verdict": "degraded", "degraded": degraded, "ended": ended}))
+    (folder / "new").replace(folder / "setup.json")
+
+
+def test_a_label_has_whole_names_of_steps_and_no_more_than_kubernetes_takes() -> None:
+    names = [f"step-number-{number:02}" for number in range(9)]
+    made = benchmark_labeller.set_up({"degraded": dict.fromkeys(names, "x"), "ended": STARTED})
+    label = made["labels"][benchmark_labeller.DEGRADED]
+    assert label == ".".join(names[:4])
+    assert all(f"{name}: x" in made["annotations"][benchmark_labeller.SEEN] for name in names)

@@ -93,6 +93,15 @@ def made_by_hyp(template: SimpleNamespace, manifest: Mapping[str, Any]) -> dict[
     return yaml.safe_load(Template(template.text).render(**checked.model_dump()))["spec"]
 
 
+def refused_by_hyp(template: SimpleNamespace, manifest: Mapping[str, Any]) -> list[str]:
+    """What AWS's command says against the same options."""
+    try:
+        template.model(**options(manifest))
+    except ValidationError as error:
+        return [str(item["msg"]) for item in error.errors()]
+    return []
+
+
 @pytest.fixture
 def endpoint() -> Endpoint:
     def make(name: str) -> dict[str, Any]:
@@ -106,6 +115,7 @@ def endpoint() -> Endpoint:
 def test_hyp_makes_the_same_of_it(template: SimpleNamespace, endpoint: Endpoint, name: str) -> None:
     manifest = endpoint(name)
     manifest["spec"]["worker"]["modelInvocationPort"].pop("name")
+    assert refused_by_hyp(template, manifest) == []
     spec = made_by_hyp(template, manifest)
     different = [key for key, value in manifest["spec"].items() if not contains(spec.get(key), value)]
     assert different == []

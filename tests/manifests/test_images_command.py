@@ -19,20 +19,23 @@ from podwright.config.loading.artifacts import read_artifacts
 from podwright.config.loading.project import Project
 from podwright.config.settings.environment import Environment
 from podwright.config.settings.governance.teams import Governance
+from podwright.config.settings.groups import Lifecycle
 from podwright.operations.artifacts import images
 from podwright.operations.artifacts.charts import stand_ins
 from podwright.planning.helm.own_images import BENCHMARK_LABELS_IMAGE
 from registry_double import Double, client
 
 CHART = chart(HYPERPOD_DEPENDENCIES)
+OWN_SCRIPTS = Lifecycle(source="s3://sagemaker-own/scripts", on_create="run.sh")
 # Without teams, whose folders an image of their own makes.
-MEASURED = (
+LABELLED = (
     Project.at(Path(__file__).parents[2]).load("prod").environment.model_copy(update={"governance": Governance()})
 )
-ENVIRONMENT = MEASURED.model_copy(
+ENVIRONMENT = LABELLED.model_copy(
     update={
         "instance_groups": {
-            name: group.model_copy(update={"benchmarks": "skip"}) for name, group in MEASURED.instance_groups.items()
+            name: group.model_copy(update={"lifecycle": OWN_SCRIPTS})
+            for name, group in LABELLED.instance_groups.items()
         }
     }
 )
@@ -60,8 +63,8 @@ def test_the_neuron_plugin_is_listed_where_it_runs(tmp_path: Path) -> None:
     assert not [name for name in listed(ENVIRONMENT, tmp_path) if "neuron" in name]
 
 
-def test_the_image_of_benchmark_labels_is_listed_where_nodes_are_measured(tmp_path: Path) -> None:
-    assert listed(MEASURED, tmp_path).keys() - listed(ENVIRONMENT, tmp_path).keys() == {BENCHMARK_LABELS_IMAGE}
+def test_the_image_of_labels_is_listed_where_nodes_run_our_scripts(tmp_path: Path) -> None:
+    assert listed(LABELLED, tmp_path).keys() - listed(ENVIRONMENT, tmp_path).keys() == {BENCHMARK_LABELS_IMAGE}
 
 
 class Ecr:

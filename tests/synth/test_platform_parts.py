@@ -1,6 +1,8 @@
 """Parts of the platform: roles first, prerequisites before what needs them, and the same words as AWS's own set-up."""
 
 import json
+import re
+import tarfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -12,11 +14,13 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Template
 
+from podwright.config.errors import InvalidSettings
 from podwright.config.settings.cluster import Eks
 from podwright.config.settings.governance.teams import Team
 from podwright.config.settings.platform import InferenceOperator, Mlflow, TrainingJobQueue
 from podwright.constructs.eks.addons import addon
 from podwright.constructs.platform.inference_operator import InferenceEndpoints
+from podwright.constructs.platform.inference_roles import load_balancer_permissions
 from podwright.constructs.platform.mlflow import MlflowApp
 from podwright.constructs.platform.spaces import Spaces
 from podwright.constructs.platform.training_job_queue import TrainingJobs
@@ -156,6 +160,122 @@ def test_the_inference_operator_is_told_its_roles(made: tuple[cdk.Stack, Resourc
         *(of(resources, "AWS::EKS::Addon", AddonName=n)["id"] for n in ("cert-manager", "metrics-server")),
     }
     assert set(operator["DependsOn"]) == before
+
+
+ISSUER = "https://oidc.eks.us-west-2.amazonaws.com/id/0123456789ABCDEF0123456789ABCDEF"
+PROVIDER = ISSUER.replace("https://", "arn:aws:iam::111122223333:oidc-provider/")
+
+
+def inference(stack: cdk.Stack, settings: InferenceOperator, **more: Any) -> Resources:
+    """Resources of a stack with the operator alone."""
+    arguments = {"eks": Eks(), "cluster_name": "prod", "hyperpod_arn": HYPERPOD, **more}
+    InferenceEndpoints(stack, "Inference", settings=settings, **arguments)
+    return Template.from_stack(stack).to_json()["Resources"]
+
+
+def operators(settings: InferenceOperator) -> Resources:
+    """Resources with roles that are made, for models of one bucket."""
+    app = cdk.App(context=FEATURE_FLAGS)
+    stack = cdk.Stack(app, "Operator", env=cdk.Environment(account="111122223333", region="us-west-2"))
+    cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks())
+    key = kms.Key.from_key_arn(stack, "Key", KEY)
+    return inference(stack, settings, issuer=ISSUER, environment="prod", models=["models"], key=key)
+
+
+def text(value: Any) -> str:
+    """A property without its references, which stand as {}."""
+    return value if isinstance(value, str) else "".join(v if isinstance(v, str) else "{}" for v in value["Fn::Join"][1])
+
+
+def statements(resources: Resources, name: str) -> list[dict[str, Any]]:
+    """What the policy of a role of the operator says."""
+    (policy,) = [item for key, item in resources.items() if key.startswith(f"InferenceRoles{name}DefaultPolicy")]
+    return policy["Properties"]["PolicyDocument"]["Statement"]
+
+
+def test_each_role_that_nobody_names_trusts_one_service_account() -> None:
+    resources = operators(InferenceOperator())
+    assert of(resources, "AWS::IAM::OIDCProvider")["Properties"] == {
+        "ClientIdList": ["sts.amazonaws.com"],
+        "Url": ISSUER,
+    }
+    system = "system:serviceaccount:hyperpod-inference-system"
+    host = PROVIDER.partition("oidc-provider/")[2]
+    expected = {
+        "Operator": f"{system}:hyperpod-inference-controller-manager",
+        "LoadBalancers": f"{system}:aws-load-balancer-controller",
+        "Autoscaler": f"{system}:keda-operator",
+        "S3Driver": "system:serviceaccount:kube-system:s3-csi-driver-sa",
+    }
+    for name, account in expected.items():
+        (role,) = [item for key, item in resources.items() if re.fullmatch(f"InferenceRoles{name}[0-9A-F]{{8}}", key)]
+        first, *others = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+        assert first["Condition"] == {"StringEquals": {f"{host}:aud": "sts.amazonaws.com", f"{host}:sub": account}}
+        services = [item["Principal"]["Service"] for item in others]
+        assert services == (["sagemaker.amazonaws.com"] if name == "Operator" else [])
+
+
+def test_an_operator_hands_its_own_role_to_sagemaker_and_no_other() -> None:
+    resources = operators(InferenceOperator())
+    (passed,) = statements(resources, "Operator")
+    (role,) = [key for key in resources if re.fullmatch("InferenceRolesOperator[0-9A-F]{8}", key)]
+    assert passed["Action"] == "iam:PassRole"
+    assert passed["Resource"] == {"Fn::GetAtt": [role, "Arn"]}
+    assert passed["Condition"] == {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}}
+
+
+def test_a_driver_reads_the_buckets_of_models_alone() -> None:
+    driver = statements(operators(InferenceOperator()), "S3Driver")
+    assert {(item["Action"], text(item["Resource"])) for item in driver} == {
+        ("s3:ListBucket", "arn:aws:s3:::models"),
+        ("s3:GetObject", "arn:aws:s3:::models/*"),
+        ("kms:Decrypt", KEY),
+    }
+
+
+def test_roles_of_ones_own_and_their_provider_win() -> None:
+    named = {"execution_role": ROLE, "load_balancer_role": ROLE + "Alb", "autoscaler_role": ROLE + "Keda"}
+    resources = operators(InferenceOperator.model_validate({**named, "oidc_provider": PROVIDER}))
+    made = [item["Type"] for item in resources.values() if item["Type"].startswith("AWS::IAM")]
+    assert sorted(made) == ["AWS::IAM::Policy", "AWS::IAM::Role"], "the driver's alone, and no provider"
+    (role,) = [item for item in resources.values() if item["Type"] == "AWS::IAM::Role"]
+    (trust,) = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Principal"] == {"Federated": PROVIDER}
+    operator = of(resources, "AWS::EKS::Addon", AddonName="amazon-sagemaker-hyperpod-inference")
+    values = operator["Properties"]["ConfigurationValues"]
+    assert f'"executionRoleArn":"{ROLE}"' in text(values)
+    bucket = of(resources, "AWS::S3::Bucket")
+    assert bucket["Properties"]["BucketName"] == "hyperpod-tls-prod-111122223333-us-west-2"
+    assert bucket["id"] in operator["DependsOn"]
+
+
+def test_without_a_provider_nobody_could_take_a_role_on() -> None:
+    stack = cdk.Stack(cdk.App(context=FEATURE_FLAGS), "Operator")
+    with pytest.raises(InvalidSettings, match="no OIDC provider is known"):
+        inference(stack, InferenceOperator(tls_bucket="hyperpod-tls-acme"))
+    with pytest.raises(InvalidSettings, match="no bucket for certificates"):
+        inference(cdk.Stack(), InferenceOperator(), issuer=ISSUER)
+
+
+def test_a_load_balancer_controller_may_do_what_its_installation_names() -> None:
+    """The CDK carries the policy that the controller's own installation guide attaches."""
+    library = next((Path(cdk.__file__).parent / "_jsii").glob("aws-cdk-lib@*.jsii.tgz"))
+    with tarfile.open(library) as archive:
+        file = archive.extractfile("package/aws-eks-v2/lib/addons/alb-iam_policy-v2.13.0.json")
+        assert file
+        document = json.load(file)
+
+    def normal(actions: Any, on: Any, conditions: Any) -> str:
+        equals = {key: listed(values) for key, values in (conditions or {}).get("StringEquals", {}).items()}
+        arns = sorted(arn.removeprefix("arn:aws:") for arn in listed(on))
+        return json.dumps([sorted(listed(actions)), arns, equals, (conditions or {}).get("Null", {})], sort_keys=True)
+
+    published = {normal(item["Action"], item["Resource"], item.get("Condition")) for item in document["Statement"]}
+    assert {normal(*each) for each in load_balancer_permissions()} == published
+
+
+def listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def test_mlflow_reaches_its_prefix_and_no_more(made: tuple[cdk.Stack, Resources]) -> None:

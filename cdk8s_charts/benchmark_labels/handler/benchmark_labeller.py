@@ -1,6 +1,6 @@
-"""Makes labels of a node's benchmark results. Runs in a pod of that node, with the standard library only.
+"""Makes labels of a node's set-up and benchmark results. Runs in a pod of that node, with the standard library only.
 
-The node's lifecycle scripts write the results before the node joins, so they cannot label it themselves. The decision
+The node's lifecycle scripts write both before the node joins, so they cannot label it themselves. The decision
 is theirs as well; this only carries it to Kubernetes. What was carried over stands in an annotation of the node, in
 the same request as the labels: a label that a person changes afterwards stays as it is.
 """
@@ -17,6 +17,12 @@ from typing import Any
 VERDICT = "podwright/benchmarks"
 CARRIED_OVER = "podwright/benchmarks-started"
 REASON = "podwright/benchmarks-decision"
+DEGRADED = "podwright/degraded"
+"""Steps of the set-up that failed and cost no node; absent on a node that is as it should be."""
+SET_UP = "podwright/set-up-ended"
+SEEN = "podwright/degraded-steps"
+LABEL_LENGTH = 63
+"""Of a value. Source: Kubernetes documentation, "Labels and Selectors", 2026-11."""
 HEALTH = "sagemaker.amazonaws.com/node-health-status"
 PENDING_REPLACEMENT = "UnschedulablePendingReplacement"
 """What HyperPod acts on. Source: SageMaker Developer Guide, resilience-related Kubernetes labels, 2026-11."""
@@ -48,9 +54,11 @@ class Cluster:
             return json.load(answer)
 
 
-def metadata(record: dict[str, Any]) -> dict[str, Any]:
-    """The labels and annotations that a record becomes."""
-    decision = record["decision"]
+def benchmarked(record: dict[str, Any]) -> dict[str, Any] | None:
+    """The labels and annotations that a record of benchmarks becomes; None while nothing is decided."""
+    decision = record.get("decision")
+    if decision is None:
+        return None
     marked = {HEALTH: PENDING_REPLACEMENT} if decision["action"] == "replace" else {}
     return {
         "labels": {VERDICT: record["verdict"], **marked},
@@ -58,29 +66,46 @@ def metadata(record: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def carry_over(record_file: Path, name: str, cluster: Cluster) -> bool:
-    """Label the node by its record, unless that was done or there is nothing decided yet. Returns whether it did."""
-    if not record_file.is_file():
-        return False
-    record = json.loads(record_file.read_text(encoding="utf-8"))
-    if record.get("decision") is None:
-        return False
-    annotations = cluster.node(name)["metadata"].get("annotations", {})
-    if annotations.get(CARRIED_OVER) == record["started"]:
-        return False
-    cluster.patch(name, metadata(record))
-    return True
+def set_up(record: dict[str, Any]) -> dict[str, Any]:
+    """The label and annotations that the verdict of a set-up becomes; a node that is well again loses them."""
+    steps = record["degraded"]
+    label = ".".join(sorted(steps))
+    if len(label) > LABEL_LENGTH:
+        # Whole names only, which a selector can be written with.
+        label = label[:LABEL_LENGTH].rpartition(".")[0]
+    observed = "; ".join(f"{name}: {text}" for name, text in sorted(steps.items()))
+    return {"labels": {DEGRADED: label or None}, "annotations": {SET_UP: record["ended"], SEEN: observed or None}}
+
+
+RECORDS = (("benchmarks.json", CARRIED_OVER, benchmarked), ("setup.json", SET_UP, set_up))
+"""Files, the annotation that says which run was carried over, and what each becomes."""
+
+
+def carry_over(folder: Path, name: str, cluster: Cluster) -> list[str]:
+    """Label the node by its records, unless that was done or there is nothing decided yet. Returns which it did."""
+    done = []
+    for file, marker, read in RECORDS:
+        if not (folder / file).is_file():
+            continue
+        made = read(json.loads((folder / file).read_text(encoding="utf-8")))
+        if made is None:
+            continue
+        annotations = cluster.node(name)["metadata"].get("annotations", {})
+        if annotations.get(marker) != made["annotations"][marker]:
+            cluster.patch(name, made)
+            done.append(file)
+    return done
 
 
 def main() -> None:
     """Look again and again; a software update brings a new record. What goes wrong is tried again."""
-    record_file, name = Path(os.environ["RECORD"]), os.environ["NODE_NAME"]
+    folder, name = Path(os.environ["RECORDS"]), os.environ["NODE_NAME"]
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
     cluster = Cluster(Path(os.environ["SERVICE_ACCOUNT"]), f"[{host}]" if ":" in host else host, port)
     while True:
         try:
-            if carry_over(record_file, name, cluster):
-                sys.stdout.write(f"{name} is labelled by {record_file}\n")
+            for file in carry_over(folder, name, cluster):
+                sys.stdout.write(f"{name} is labelled by {file}\n")
         except (OSError, ValueError, KeyError) as error:
             sys.stdout.write(f"{name} is not labelled: {error!r}; next try in {os.environ['SECONDS_BETWEEN']} s\n")
         sys.stdout.flush()

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from ....config.catalog.images import gpu_operator_registry
 from ....config.catalog.instance_types import Catalog
 from ....config.catalog.mig import MIG_LABEL, chart_layouts, common_profiles, partitions
+from ....config.catalog.names import CERTIFICATE_BUCKETS
 from ....config.catalog.software_matrix import number
 from ....config.findings import listed
 from ....config.settings.environment import Environment
@@ -118,7 +119,7 @@ def trainer_needs_kubernetes(environment: Environment) -> Problems:
 @rule("PLF008", WARNING, on=InferenceOperator, source="hyperpod-inference")
 def bucket_of_the_policy(operator: InferenceOperator) -> Problems:
     """A bucket that AWS's policy of the inference operator does not cover."""
-    if not operator.tls_bucket.startswith("hyperpod-tls"):
+    if operator.tls_bucket and not operator.tls_bucket.startswith(CERTIFICATE_BUCKETS):
         yield Problem(
             "tls_bucket",
             f"tls_bucket is {operator.tls_bucket}; the managed policy AmazonSageMakerHyperPodInferenceAccess covers "
@@ -154,6 +155,19 @@ def cluster_or_none(environment: Environment) -> Problems:
             ("cluster", "orchestrator"),
             f"orchestrator is {orchestrator}, and instance groups are {listed(groups, 'and')}",
             "remove the groups, or use eks or slurm" if groups else "use none, or add instance groups",
+        )
+
+
+@rule("PLF011", ERROR, on=Environment, source="hyperpod-inference", final=True)
+def provider_of_an_existing_cluster(environment: Environment) -> Problems:
+    """An inference operator without roles on a cluster whose OIDC provider is not named."""
+    operator = environment.platform.inference
+    if operator and operator.lacks_roles and not operator.oidc_provider and environment.cluster.eks.existing:
+        yield Problem(
+            ("platform", "inference"),
+            "roles of the inference operator trust the OIDC provider of the EKS cluster, and which one an existing "
+            "cluster has is not known here",
+            "name it as oidc_provider, which `aws iam list-open-id-connect-providers` shows, or name all four roles",
         )
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 from ....config.catalog.instance_types import InvalidOverride, catalog
 from ....config.catalog.limits import limits
-from ....config.catalog.names import lifecycle_bucket_name
+from ....config.catalog.names import certificate_bucket_name, lifecycle_bucket_name
 from ....config.catalog.regions import UnknownRegion, region
 from ....config.settings.base import Settings
 from ....config.settings.environment import Environment
@@ -67,14 +67,21 @@ def listed_region(environment: Environment) -> Problems:
 @rule("ENV017", ERROR, on=Environment, source="s3-names", final=True)
 def bucket_length(environment: Environment) -> Problems:
     """A bucket name that grows too long."""
-    name = lifecycle_bucket_name(environment.name, environment.account, environment.region)
-    if environment.storage.buckets.lifecycle is None and len(name) > _BUCKET_LENGTH:
-        most = len(environment.name) - (len(name) - _BUCKET_LENGTH)
-        yield Problem(
-            "name",
-            f"the lifecycle bucket would be called {name}, {len(name)} characters; allowed: {_BUCKET_LENGTH}",
-            f"use a name of at most {most} characters, or an existing bucket under storage.buckets.lifecycle",
-        )
+    location = environment.name, environment.account, environment.region
+    operator = environment.platform.inference
+    names: list[tuple[str, str, str]] = []
+    if environment.storage.buckets.lifecycle is None:
+        names.append(("lifecycle bucket", lifecycle_bucket_name(*location), "storage.buckets.lifecycle"))
+    if operator and operator.tls_bucket is None:
+        names.append(("bucket for certificates", certificate_bucket_name(*location), "platform.inference.tls_bucket"))
+    for what, name, setting in names:
+        if len(name) > _BUCKET_LENGTH:
+            most = len(environment.name) - (len(name) - _BUCKET_LENGTH)
+            yield Problem(
+                "name",
+                f"the {what} would be called {name}, {len(name)} characters; allowed: {_BUCKET_LENGTH}",
+                f"use a name of at most {most} characters, or an existing bucket under {setting}",
+            )
 
 
 @rule("ENV018", ERROR, on=Environment, source="tagging", final=True)

@@ -1,4 +1,4 @@
-"""IAM: roles, policies, instance profiles, service-linked roles. moto's IAM holds them."""
+"""IAM: roles, policies, instance profiles, service-linked roles, identity providers. moto's IAM holds them."""
 
 import json
 from typing import Any
@@ -194,6 +194,30 @@ class ServiceLinkedRole:
         request.client("iam").delete_role(RoleName=request.physical_id)
 
 
+class IdentityProvider:
+    """AWS::IAM::OIDCProvider; an account has one at most for each URL, so that a second one is refused, as in AWS."""
+
+    def create(self, request: Request) -> Outcome:
+        """Create the provider; IAM finds thumbprints itself where none are given."""
+        properties = request.properties
+        arn = request.client("iam").create_open_id_connect_provider(
+            Url=properties["Url"],
+            ClientIDList=properties.get("ClientIdList", []),
+            ThumbprintList=properties.get("ThumbprintList", []),
+            Tags=properties.get("Tags", []),
+        )["OpenIDConnectProviderArn"]
+        return Outcome(arn, {"Arn": arn})
+
+    def update(self, request: Request) -> Outcome:
+        """Its clients, thumbprints and tags; another URL is another provider. The ARN follows the URL, so it stays."""
+        self.delete(request)
+        return self.create(request)
+
+    def delete(self, request: Request) -> None:
+        """Delete it; IAM has no error for one that is gone."""
+        request.client("iam").delete_open_id_connect_provider(OpenIDConnectProviderArn=request.physical_id)
+
+
 def _document(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
@@ -209,4 +233,5 @@ IDENTITY: dict[str, Provider] = {
     "AWS::IAM::ManagedPolicy": ManagedPolicy(),
     "AWS::IAM::InstanceProfile": InstanceProfile(),
     "AWS::IAM::ServiceLinkedRole": ServiceLinkedRole(),
+    "AWS::IAM::OIDCProvider": IdentityProvider(),
 }

@@ -38,7 +38,7 @@ def stage(name: str, category: str, provider: str, **artifacts: Any) -> dict[str
     return {"Name": name, "Actions": [{"Name": name, "ActionTypeId": kind, **artifacts}]}
 
 
-# Records: no API of the sandbox shows what chat channels, pipelines and identity providers are.
+# Records: no API of the sandbox shows what chat channels and pipelines are.
 RECORDED_ONLY = {
     "AWS::Batch::JobQueue",
     "AWS::Batch::QuotaShare",
@@ -50,7 +50,6 @@ RECORDED_ONLY = {
     "AWS::CodeBuild::Project",
     "AWS::CodePipeline::Pipeline",
     "AWS::EKS::Capability",
-    "AWS::IAM::OIDCProvider",
     "AWS::SageMaker::MlflowApp",
 }
 RESOURCES: dict[str, Any] = {

@@ -165,6 +165,8 @@ def test_a_role_cannot_get_past_its_boundary() -> None:
     iam = "arn:aws:iam::111122223333"
     assert bounded("sagemaker:DescribeCluster", "arn:aws:sagemaker:us-west-2:111122223333:cluster/a") == "allowed"
     assert bounded("iam:PassRole", f"{iam}:role/prod-cluster-Role") == "allowed"
+    linked = f"{iam}:role/aws-service-role/elasticloadbalancing.amazonaws.com/AWSServiceRoleForElasticLoadBalancing"
+    assert bounded("iam:CreateServiceLinkedRole", linked) == "allowed"
     assert bounded("sts:AssumeRole", "arn:aws:iam::444455556666:role/podwright-prod-read") == "allowed"
     refused = {
         "iam:CreateRole": f"{iam}:role/prod-new",
@@ -186,7 +188,7 @@ def test_the_boundary_lets_every_role_do_what_its_policies_say() -> None:
             if resource["Type"] == "AWS::IAM::Policy":
                 held.append(properties["PolicyDocument"])
             actions = {action for document in held for item in document["Statement"] for action in listed(item)}
-            for action in actions - {"iam:PassRole", "sts:AssumeRole"}:
+            for action in actions - {"iam:CreateServiceLinkedRole", "iam:PassRole", "sts:AssumeRole"}:
                 assert bounded(action, "*") == "allowed", action
     assert unknown_policies(templates()) == []
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from doctor_small_cluster import LONG_AGO, bundle_of, causes, cluster, event, found, log, nodes, pod
+from podwright.cdk8s_charts.benchmark_labels.handler.benchmark_labeller import DEGRADED, SEEN
 from podwright.operations.doctor.bundle import moment
 from podwright.operations.doctor.classes import CLASSES
 from podwright.operations.doctor.diagnose import diagnose
@@ -161,6 +162,15 @@ def test_a_marked_node_explains_the_job_that_it_took_down() -> None:
     diagnosis = found(pods={"items": pods}, kubernetes_nodes={"items": [marked]}, **logs, **agent)
     assert causes(diagnosis) == ["gpu-fault"]
     assert not diagnosis.unexplained
+
+
+def test_a_node_that_joined_degraded_is_told_with_its_steps() -> None:
+    marked = _kubernetes_node("Schedulable", **{DEGRADED: "clock"})
+    marked["metadata"]["annotations"] = {SEEN: "clock: no answer from 169.254.169.123"}
+    diagnosis = found(kubernetes_nodes={"items": [marked]})
+    assert causes(diagnosis) == ["own-degraded"]
+    assert "clock: no answer from 169.254.169.123" in str(diagnosis.to_json())
+    assert found(kubernetes_nodes={"items": [_kubernetes_node("Schedulable")]}).verdict == "well"
 
 
 def test_a_detection_on_a_node_that_works_again_is_over() -> None:

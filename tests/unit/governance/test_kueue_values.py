@@ -69,7 +69,8 @@ def test_a_neuron_device_has_one_quota_under_either_name() -> None:
 def test_gang_admission_is_as_the_file_says_and_never_left_to_kueue(
     provided: dict[str, Any] | None, expected: dict[str, Any]
 ) -> None:
-    actual = configuration(wait_for_pods=provided)["waitForPodsReady"]
+    actual = configuration(wait_for_pods=provided).get("waitForPodsReady")
+    assert actual, "Kueue would decide"
     requeuing = actual.pop("requeuingStrategy")
     assert actual == expected
     assert requeuing.get("backoffLimitCount") == (provided or {}).get("tries")

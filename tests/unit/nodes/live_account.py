@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopback import Call, Reply
+from podwright.cdk8s_charts.benchmark_labels.handler.benchmark_labeller import DEGRADED
 from podwright.config.catalog.drills import HEALTH_LABEL
 from podwright.config.settings.environment import Environment
 from podwright.operations.kubernetes.kubectl import Refused
@@ -107,6 +108,8 @@ class Cluster:
         self.asked += arguments
         if self.refuses:
             raise Refused("Unauthorized")
+        if f"--selector={DEGRADED}" in arguments:
+            return [{"metadata": {"name": f"hyperpod-{node(9)['InstanceId']}", "labels": {DEGRADED: "clock.ssh"}}}]
         if kind == "nodes":
             labels = {HEALTH_LABEL: "UnschedulablePendingReplacement", "sagemaker.amazonaws.com/fault-types": "Xid"}
             return [{"metadata": {"name": f"hyperpod-{node(8)['InstanceId']}", "labels": labels}}]

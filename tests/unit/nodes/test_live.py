@@ -61,9 +61,11 @@ def test_a_look(live: Callable[..., Live], server: Server) -> None:
     assert report["unseen"] == {}
     (group,) = report["groups"]
     assert group["statuses"] == {"Failure": 1, "Running": 149}
-    assert [(row["id"][-1], row["status"], row["health"], row["fault"]) for row in report["unhealthy"]] == [
-        ("7", "Failure", "", ""),
-        ("8", "Running", "UnschedulablePendingReplacement", "Xid"),
+    rows = [(row["id"][-1], row["status"], row["health"], row["fault"], row["degraded"]) for row in report["unhealthy"]]
+    assert rows == [
+        ("7", "Failure", "", "", ""),
+        ("8", "Running", "UnschedulablePendingReplacement", "Xid", ""),
+        ("9", "Running", "", "", "clock.ssh"),
     ]
     assert report["plans"][0]["available"] == 1
     assert report["plans"][0]["until"] == "2100-01-01T00:00+00:00"
@@ -76,7 +78,14 @@ def test_a_look(live: Callable[..., Live], server: Server) -> None:
     assert (guests["quota"], guests["used"]) == (None, {})
     assert f"--selector={HEALTH_LABEL}!=Schedulable" in cluster.asked, "all nodes would be many megabytes"
     text = shown(report)
-    for words in ("149 Running", "is being replaced", "816 GPU", "until 2100-01-01", "6 API calls"):
+    for words in (
+        "149 Running",
+        "is being replaced",
+        "816 GPU",
+        "until 2100-01-01",
+        "6 API calls",
+        "set-up failed: clock.ssh",
+    ):
         assert words in text
 
 
@@ -105,6 +114,7 @@ def test_what_nobody_may_see_is_named_and_the_rest_shown(live: Callable[..., Liv
         "events": "AccessDeniedException on ListClusterEvents",
         "node health": "Unauthorized",
         "queues": "Unauthorized",
+        "set-ups of nodes": "Unauthorized",
         "quotas": "AccessDeniedException on ListComputeQuotas",
         "training plans": "AccessDeniedException on DescribeTrainingPlan",
     }

@@ -26,10 +26,12 @@ LOCKED = {
 }
 
 
-def environment(*types: str, endpoints: str = "closed", benchmarks: str = "skip") -> Environment:
+OWN_SCRIPTS = "lifecycle: {source: s3://sagemaker-own/scripts, on_create: run.sh}"
+
+
+def environment(*types: str, endpoints: str = "closed", scripts: str = OWN_SCRIPTS) -> Environment:
     groups = "".join(
-        f"  g{number}: {{instance_type: {name}, count: 1, benchmarks: {benchmarks}}}\n"
-        for number, name in enumerate(types)
+        f"  g{number}: {{instance_type: {name}, count: 1, {scripts}}}\n" for number, name in enumerate(types)
     )
     network = f"network: {{zones: [usw2-az1, usw2-az2], endpoints: {endpoints}}}"
     text = f"account: '111122223333'\nregion: us-west-2\n{network}\ninstance_groups:\n{groups}"
@@ -53,9 +55,9 @@ def test_images_of_ecr_and_of_parts_that_are_off_need_no_mirror() -> None:
     assert names(environment("ml.trn2.48xlarge"), artifacts()) == [mpi, neuron]
 
 
-def test_the_image_of_benchmark_labels_needs_a_mirror_where_nodes_are_measured() -> None:
+def test_the_image_of_labels_needs_a_mirror_where_nodes_run_our_scripts() -> None:
     python = BENCHMARK_LABELS_IMAGE.partition(":")[0]
-    assert names(environment("ml.m5.4xlarge", benchmarks="report"), artifacts())[-1] == python
+    assert names(environment("ml.m5.4xlarge", scripts="benchmarks: skip"), artifacts())[-1] == python
 
 
 def test_a_closed_network_lacks_what_is_not_mirrored() -> None:
