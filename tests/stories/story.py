@@ -197,7 +197,7 @@ class Terminal:
             )
             try:
                 output, errors = process.communicate(timeout=seconds)
-            except subprocess.TimeoutExpired:
+            except (subprocess.TimeoutExpired, KeyboardInterrupt):
                 # With what it started: that would write on into a folder that is about to be deleted.
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
