@@ -83,7 +83,7 @@ def hyp(
         "AWS_ACCESS_KEY_ID": keys["AccessKeyId"],
         "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"],
         "AWS_SESSION_TOKEN": keys["SessionToken"],
-        # It tells AWS of each command and has no switch against that: here nobody answers, and it goes on.
+        # It tells AWS of each command and has no switch against that: here nobody answers, and it continues.
         "HTTPS_PROXY": "http://127.0.0.1:9",
         "NO_PROXY": "localhost,127.0.0.1",
     }

@@ -162,7 +162,8 @@ def test_nodes_under_a_deep_health_check_are_not_free(monkeypatch: pytest.Monkey
     request = asked({"DeepHealthCheckConfigurations": [expected]})
     request.start_cluster_health_check()
     assert node.status(now()) == "DeepHealthCheckInProgress"
-    [operation] = asked({}).list_cluster_operations().result["ClusterOperationSummaries"]
+    answer: Any = asked({}).list_cluster_operations().result
+    [operation] = answer["ClusterOperationSummaries"]
     assert (operation["Type"], operation["Status"]) == ("DeepHealthCheck", "InProgress")
     with pytest.raises(Refusal, match=f"{node.instance_id} cannot be checked now"):
         request.start_cluster_health_check()

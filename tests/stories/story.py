@@ -197,14 +197,14 @@ class Terminal:
             )
             try:
                 output, errors = process.communicate(timeout=seconds)
-            except subprocess.TimeoutExpired:
+            except (subprocess.TimeoutExpired, KeyboardInterrupt):
                 # With what it started: that would write on into a folder that is about to be deleted.
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
                 raise
             result = subprocess.CompletedProcess(command, process.returncode, output, errors)
             where, _, variables = state.read().decode().partition("\n")
-        # A shell that somebody killed, or that left with `exit`, says neither; the next one goes on from the last.
+        # A shell that somebody killed, or that left with `exit`, says neither; the next one continues the last.
         if where:
             self.where = Path(where)
             self.variables = dict(item.split("=", 1) for item in variables.split("\0") if item)

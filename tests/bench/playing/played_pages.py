@@ -44,14 +44,22 @@ class _Row:
 
 
 def report(folder: Path, args: argparse.Namespace) -> Report:
-    """Run the pages that `--page` names, or all; of the others the table keeps what it has while they are as long."""
+    """Run the pages that `--page` names, or all; of the others the table keeps what it has while they are as long.
+
+    Who interrupts it with Ctrl-C gets the table of the pages that were run to their end.
+    """
     every = pages()
     chosen = [page for page in every if not args.page or page.name in args.page]
     outcomes: dict[str, list[Outcome]] = defaultdict(list)
-    for outcome in play(chosen, folder, kubernetes=args.kubernetes):
-        outcomes[outcome.page].append(outcome)
-        sys.stderr.write(f"{outcome.seconds:6.1f} s  {outcome}\n")
-    rows = _earlier(every) | {page.name: _row(page, outcomes[page.name], time.strftime("%Y-%m-%d")) for page in chosen}
+    try:
+        for outcome in play(chosen, folder, kubernetes=args.kubernetes):
+            outcomes[outcome.page].append(outcome)
+            sys.stderr.write(f"{outcome.seconds:6.1f} s  {outcome}\n")
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+    today = time.strftime("%Y-%m-%d")
+    ended = [page for page in chosen if len(outcomes[page.name]) == sum(not item.mark for item in page.commands)]
+    rows = _earlier(every) | {page.name: _row(page, outcomes[page.name], today) for page in ended}
     right = all(outcome.right for results in outcomes.values() for outcome in results)
     return Report(_table(every, rows), right)
 
