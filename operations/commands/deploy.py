@@ -67,6 +67,7 @@ def deploy(args: argparse.Namespace, counts: Mapping[str, int] | None = None, *,
     loaded = load(args)
     environment = loaded.environment
     checked = findings(environment, loaded.source)
+    # In the sandbox stand-ins take the place of charts and archives that nobody has fetched.
     if not is_sandboxed(environment, args.sandbox):
         checked += missing_artifacts(args.project, environment)
         checked += chart_type_findings(args.project, environment, loaded.source)
@@ -92,6 +93,7 @@ def deploy(args: argparse.Namespace, counts: Mapping[str, int] | None = None, *,
         _review_changes(args, loaded, cdk, progress, asked)
     options = ("--require-approval", "never", "--progress", "events", "--concurrency", "4")
     watch(cdk, progress)
+    # What somebody looked at is what is deployed: the same files, and no second synthesis.
     if cdk.follow(progress, "deploy", f"{environment.name}/*", *options, app="written" if looked else "synthesize"):
         raise failure(cdk, progress)
     for stack in deployed_stacks(cdk.account, cdk.environment, cdk.project):

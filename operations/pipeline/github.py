@@ -23,6 +23,7 @@ _CACHE: Final = "actions/cache@0057852bfaa89a56745cba8c7296529d2fc39830 # v4.3.0
 _UPLOAD: Final = "actions/upload-artifact@ea165f8d65b6e75b540449e92b4886f43607fa02 # v4.6.2"
 _CREDENTIALS: Final = "aws-actions/configure-aws-credentials@a03048d87541d1d9fcf2ecf528a4a65ba9bd7838 # v5.0.0"
 _RUNNER: Final = "${{ vars.PODWRIGHT_RUNNER || 'ubuntu-24.04' }}"
+# As long as a job may take: a deployment waits for nodes, and credentials have to last until its end.
 _SESSION_SECONDS: Final = 21_600
 _DAY_OF_MONTH: Final = re.compile(r"^[0-9,*?/-]+$")
 _DAY_OF_WEEK: Final = re.compile(r"^([1-7,*?-]|SUN|MON|TUE|WED|THU|FRI|SAT)+$")

@@ -105,6 +105,7 @@ def refusal(environ: dict[str, Any], ledger_of: Callable[[str], Ledger], cluster
     if match is None or session is None:
         return None
     region, service = scope_of(environ)
+    # The stream can be read once, and moto reads it too.
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     environ["wsgi.input"] = io.BytesIO(body)
     account = account_of_key(match[1])

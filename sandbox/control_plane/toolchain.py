@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from ...config.catalog.software_matrix import number
 from ...config.errors import CommandError
 from ...operations.output.console import write_line
 from .cache import Cache
@@ -47,7 +48,7 @@ def go_toolchain(pins: Pins, cache: Cache) -> Go:
         CommandError: There is neither.
     """
     program = shutil.which("go")
-    if program and _version(program) >= _numbers(pins.minimum_go):
+    if program and _version(program) >= number(pins.minimum_go):
         return Go(program)
     folder = cache.toolchain / f"go-{pins.go.version}"
     if not folder.exists():
@@ -117,8 +118,4 @@ def _version(program: str) -> tuple[int, ...]:
         [program, "version"], capture_output=True, text=True, env=os.environ | {"GOTOOLCHAIN": "local"}
     )
     match = _VERSION.match(result.stdout)
-    return _numbers(".".join(match.groups())) if match else ()
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
+    return number(".".join(match.groups())) if match else ()

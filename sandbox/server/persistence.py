@@ -165,6 +165,7 @@ class Snapshots:
             content = self._pickled()
             partial = self.file.with_suffix(".new")
             partial.write_bytes(content)
+            # By its name it is the former snapshot or the whole new one, also when the process is killed here.
             partial.rename(self.file)
 
     def _pickled(self) -> bytes:

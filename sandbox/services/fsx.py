@@ -120,6 +120,7 @@ class Fsx:
 
 
 def _overlap(first: str, second: str) -> bool:
+    # With the slash at the end: /data2 is no part of /data.
     a, b = (path.rstrip("/") + "/" for path in (first, second))
     return a.startswith(b) or b.startswith(a)
 

@@ -8,6 +8,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from ...config.catalog.software_matrix import number
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject, picked
 from ..protocol.service import refuse
@@ -172,7 +173,7 @@ class Grafana:
         workspace = self.find(region, specified["workspaceId"])
         workspace.configuration = specified["configuration"]
         if version := specified.get("grafanaVersion"):
-            if _number(version) < _number(workspace.description["grafanaVersion"]):
+            if number(version) < number(workspace.description["grafanaVersion"]):
                 raise refuse("ValidationException", "Grafana can be upgraded only (sandbox)")
             workspace.description["grafanaVersion"] = version
         return {}
@@ -254,7 +255,3 @@ class Grafana:
 
 def _shared(specified: JsonObject) -> JsonObject:
     return {name: specified[key] for key, name in _SHARED.items() if key in specified}
-
-
-def _number(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))

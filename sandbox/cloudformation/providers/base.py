@@ -12,7 +12,7 @@ from ...protocol.arns import PARTITION
 from ...protocol.clients import Clients
 from ...protocol.json_objects import JsonObject
 
-_GONE: Final = ("NotFound", "NoSuch", "DoesNotExist")
+_GONE: Final = ("NotFound", "NoSuch", "DoesNotExist", "NonExistent")
 """In the codes by which services say that they have no such thing."""
 
 

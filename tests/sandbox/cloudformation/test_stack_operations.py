@@ -36,6 +36,25 @@ def test_dependencies_come_first_and_go_last(stack: StackUnderTest) -> None:
     assert deleted == ["Last", "Middle", "First", name]
 
 
+def test_what_somebody_else_deleted_is_deleted(stack: StackUnderTest, aws: Aws) -> None:
+    """Each service says in its own words that it has no such thing."""
+    trust = {"Version": "2012-10-17", "Statement": []}
+    types = {
+        "Bucket": {"Type": "AWS::S3::Bucket"},
+        "Group": {"Type": "AWS::Logs::LogGroup"},
+        "Parameter": parameter("x"),
+        "Queue": {"Type": "AWS::SQS::Queue"},
+        "Role": {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": trust}},
+    }
+    assert stack.create(types) == "CREATE_COMPLETE"
+    aws("s3").delete_bucket(Bucket=stack.physical_id("Bucket"))
+    aws("logs").delete_log_group(logGroupName=stack.physical_id("Group"))
+    aws("ssm").delete_parameter(Name=stack.physical_id("Parameter"))
+    aws("sqs").delete_queue(QueueUrl=stack.physical_id("Queue"))
+    aws("iam").delete_role(RoleName=stack.physical_id("Role"))
+    assert stack.delete() == "DELETE_COMPLETE"
+
+
 def test_a_failed_creation_is_rolled_back_and_says_why(stack: StackUnderTest, aws: Aws) -> None:
     resources = {"Good": parameter("kept"), "Bad": {**BROKEN, "DependsOn": "Good"}}
     assert stack.create(resources) == "ROLLBACK_COMPLETE"

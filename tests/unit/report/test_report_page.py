@@ -227,7 +227,7 @@ def test_windows_of_plans_are_asked_of_sagemaker_and_what_it_refuses_is_named(mo
     part |= {"status": "Scheduled", "instance_type": "ml.p5en.48xlarge"}
     waiting = part | {"start": None, "end": None}
     plans = [{"plan": "h200-q1", "aws": {"parts": [part, waiting]}}, {"plan": "wanted", "aws": None}]
-    monkeypatch.setattr("podwright.operations.capacity.plans.account_plans", lambda *_: {"plans": plans})
+    monkeypatch.setattr(asked, "account_plans", lambda *_: {"plans": plans})
     unseen: dict[str, str] = {}
     windows = asked.plan_windows(scene("prod"), account, unseen)
     assert {name: [item["count"] for item in parts] for name, parts in windows.items()} == {"h200-q1": [16]}
@@ -237,7 +237,7 @@ def test_windows_of_plans_are_asked_of_sagemaker_and_what_it_refuses_is_named(mo
     def refused(*_: Any) -> None:
         raise ClientError({"Error": {"Code": "AccessDenied"}}, "DescribeTrainingPlan")
 
-    monkeypatch.setattr("podwright.operations.capacity.plans.account_plans", refused)
+    monkeypatch.setattr(asked, "account_plans", refused)
     assert asked.plan_windows(scene("prod"), account, unseen) == {}
     assert unseen == {"plan windows": "AccessDenied on DescribeTrainingPlan"}
 
