@@ -41,10 +41,10 @@ class WaitingQueue:
     """Until something becomes free in the tree of its cohort; work like it is parked as it comes."""
     _alone: list[Work] = field(default_factory=list)
     """Parked for what holds for nobody else, such as its namespace."""
-    _unsure: dict[Shape, None] = field(default_factory=dict)
+    _unchecked: dict[Shape, None] = field(default_factory=dict)
     """Parked shapes that may no longer be refused."""
-    _asleep: dict[str, dict[Shape, None]] = field(default_factory=dict)
-    """Parked shapes that are refused until something of a flavor changes."""
+    _by_flavor: dict[str, dict[Shape, None]] = field(default_factory=dict)
+    """Parked shapes that stay refused until something of a flavor changes."""
     _pops: int = 0
     _unparked_in: int = -1
     _sticky: Work | None = None
@@ -58,7 +58,7 @@ class WaitingQueue:
             return
         heapq.heappush(parked, (key(work), work))
         if parked[0][1] is work:
-            self._unsure[work.shape] = None
+            self._unchecked[work.shape] = None
 
     def pop(self) -> Work | None:
         """The head, which no longer waits here."""
@@ -93,7 +93,7 @@ class WaitingQueue:
             # What asks for the same is refused the same; Kueue spares itself the cycles.
             self._parked[work.shape] = alike = self._waiting.pop(work.shape, [])
             heapq.heappush(alike, (key(work), work))
-            self._unsure[work.shape] = None
+            self._unchecked[work.shape] = None
         return not at_once
 
     def admitted(self, work: Work) -> None:
@@ -114,21 +114,21 @@ class WaitingQueue:
         self._waiting |= self._parked
         for work in self._alone:
             self._wait(work)
-        for each in (self._parked, self._alone, self._unsure, self._asleep):
+        for each in (self._parked, self._alone, self._unchecked, self._by_flavor):
             each.clear()
 
     def _is_refused(self, refused: Refused, changed: Iterable[str]) -> bool:
         """Whether all that is parked would be refused again."""
         for flavor in changed:
-            self._unsure |= self._asleep.pop(flavor, {})
-        while self._unsure:
-            shape = next(iter(self._unsure))
+            self._unchecked |= self._by_flavor.pop(flavor, {})
+        while self._unchecked:
+            shape = next(iter(self._unchecked))
             needed = refused(self._parked[shape][0][1])
             if needed is None:
                 return False
-            del self._unsure[shape]
+            del self._unchecked[shape]
             for flavor in needed:
-                self._asleep.setdefault(flavor, {})[shape] = None
+                self._by_flavor.setdefault(flavor, {})[shape] = None
         return True
 
     def _wait(self, work: Work) -> None:
