@@ -97,5 +97,5 @@ class InferenceEndpoints(Construct):
         configuration = inference_configuration(settings, hyperpod_arn)
         self.addon = addon(self, INFERENCE, eks, cluster_name, configuration)
         """The add-on; what uses its kinds depends on it."""
-        for resource in (metrics, driver, *before, *after):
+        for resource in (metrics, driver, *after):
             self.addon.node.add_dependency(resource)

@@ -257,6 +257,15 @@ def test_objects_in_namespaces_that_sagemaker_makes_wait_for_them(name: str) -> 
     assert late == []
 
 
+def test_a_wait_for_namespaces_begins_anew_with_a_quota_that_is_made_anew() -> None:
+    """After a roll-back the quota is another one, and its namespace not yet the one that was waited for."""
+    resources = synthesis("dev").whole("governance")
+    quotas = {key for key, item in resources.items() if item["Type"] == "AWS::SageMaker::ComputeQuota"}
+    made_by = [item["Properties"]["MadeBy"] for item in resources.values() if item["Type"] == WAIT]
+    assert quotas
+    assert [quotas - {reference["Ref"] for reference in references} for references in made_by] == [set()]
+
+
 def test_some_environment_has_objects_in_namespaces_that_sagemaker_makes() -> None:
     """Without one, the test before this one would be about nothing."""
     assert [name for name in NAMES if synthesis(name).resources(WAIT)]

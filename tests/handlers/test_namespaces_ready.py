@@ -77,6 +77,28 @@ def test_an_update_waits_for_the_team_that_came(services: NodesReadyServices) ->
     assert len(services.kubernetes.calls) == 4
 
 
+def test_a_deployment_after_one_that_was_rolled_back_waits_until_the_former_namespaces_are_gone(
+    services: NodesReadyServices,
+) -> None:
+    """Quotas go with the roll-back, and SageMaker takes their namespaces away later than it answers."""
+    team = "hyperpod-ns-llm"
+    observe(services, {})
+    first = run(services)
+    assert first
+    rolled_back = run(services, "Delete", PhysicalResourceId=first["PhysicalResourceId"])
+    assert rolled_back
+    assert rolled_back["Status"] == "SUCCESS"
+    services.kubernetes.calls.clear()
+    # The next deployment's quota is there before the former namespace has gone, and the new one comes last.
+    observe(services, {team: (200, GOING)}, {team: (200, GOING)}, {team: (404, {})}, {})
+    started = services.now
+    second = run(services)
+    assert second
+    assert (second["Status"], second["Data"]) == ("SUCCESS", {"Ready": "2"})
+    assert services.now - started == 45, "objects of the team would have gone with the former namespace"
+    assert len(services.kubernetes.calls) == 8
+
+
 def test_a_deadline_names_what_is_missing(services: NodesReadyServices) -> None:
     observe(services, {"hyperpod-ns-llm": (404, {}), "hyperpod-ns-vision": (200, GOING)})
     answer = run(services, Deadline=services.now)

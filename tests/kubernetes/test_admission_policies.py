@@ -494,7 +494,10 @@ def test_the_labeller_labels_its_node(labellers: dict[str | None, ApiServer]) ->
 def test_a_node_is_marked_degraded_until_its_set_up_went_well(labellers: dict[str | None, ApiServer]) -> None:
     for steps, label in (({"clock": "no answer"}, "clock"), ({"clock": "?", "ssh": "?"}, "clock.ssh"), ({}, None)):
         made = set_up({"degraded": steps, "ended": "2026-11-21T10:00:00.000+00:00"})
-        changed = labellers["node-1"].merge(node("node-1"), {"metadata": made})["metadata"]
+        try:
+            changed = labellers["node-1"].merge(node("node-1"), {"metadata": made})["metadata"]
+        except ApiException as error:
+            pytest.fail(refusal(error))
         assert changed["labels"].get(DEGRADED) == label
         assert changed["labels"]["kept"] == "label"
         assert ("podwright/degraded-steps" in changed["annotations"]) == bool(label)

@@ -189,8 +189,8 @@ def text(value: Any) -> str:
 
 def statements(resources: Resources, name: str) -> list[dict[str, Any]]:
     """What the policy of a role of the operator says."""
-    (policy,) = [item for key, item in resources.items() if key.startswith(f"InferenceRoles{name}DefaultPolicy")]
-    return policy["Properties"]["PolicyDocument"]["Statement"]
+    policies = [item for key, item in resources.items() if key.startswith(f"InferenceRoles{name}DefaultPolicy")]
+    return [item for policy in policies for item in policy["Properties"]["PolicyDocument"]["Statement"]]
 
 
 def test_each_role_that_nobody_names_trusts_one_service_account() -> None:
@@ -217,9 +217,9 @@ def test_each_role_that_nobody_names_trusts_one_service_account() -> None:
 
 def test_an_operator_hands_its_own_role_to_sagemaker_and_no_other() -> None:
     resources = operators(InferenceOperator())
-    (passed,) = statements(resources, "Operator")
     (role,) = [key for key in resources if re.fullmatch("InferenceRolesOperator[0-9A-F]{8}", key)]
-    assert passed["Action"] == "iam:PassRole"
+    assert [item["Action"] for item in statements(resources, "Operator")] == ["iam:PassRole"]
+    (passed,) = statements(resources, "Operator")
     assert passed["Resource"] == {"Fn::GetAtt": [role, "Arn"]}
     assert passed["Condition"] == {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}}
 
@@ -246,7 +246,11 @@ def test_roles_of_ones_own_and_their_provider_win() -> None:
     assert f'"executionRoleArn":"{ROLE}"' in text(values)
     bucket = of(resources, "AWS::S3::Bucket")
     assert bucket["Properties"]["BucketName"] == "hyperpod-tls-prod-111122223333-us-west-2"
-    assert bucket["id"] in operator["DependsOn"]
+    driver = of(resources, "AWS::EKS::Addon", AddonName="aws-mountpoint-s3-csi-driver")
+    assert {bucket["id"], *(key for key in resources if key.startswith("InferenceRoles"))} <= {
+        *driver.get("DependsOn", ())
+    }
+    assert driver["id"] in operator["DependsOn"]
 
 
 def test_without_a_provider_nobody_could_take_a_role_on() -> None:

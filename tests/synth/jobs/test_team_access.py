@@ -84,7 +84,7 @@ def test_the_network_obeys_policies_because_a_team_is_isolated(synthesis: Synthe
         for item in synthesis.resources("AWS::EKS::Addon").values()
         if item["Properties"]["AddonName"] == "vpc-cni"
     ]
-    assert plugin["ConfigurationValues"] == '{"enableNetworkPolicy":"true"}'
+    assert plugin.get("ConfigurationValues") == '{"enableNetworkPolicy":"true"}'
 
 
 def test_what_lies_in_the_services_namespaces_comes_after_the_quotas(synthesis: Synthesis) -> None:

@@ -153,7 +153,7 @@ PAID = """
 def test_a_plan_that_is_paid_costs_its_price_by_instance_hour(settings: str, usd: float) -> None:
     actual = environment(PAID % settings)
     price = item(actual, "h200").price
-    assert price
+    assert price, "the file says what was paid"
     assert price.usd == pytest.approx(usd)
     assert item(actual, "h200").monthly == pytest.approx(4 * usd * 730)
     rows = {row.team: row for row in by_team(actual, costs(actual, DAY))}

@@ -237,13 +237,15 @@ def test_kinds_are_listed_with_a_source(capsys: pytest.CaptureFixture[str]) -> N
 
 @pytest.mark.parametrize("allowed", [True, False])
 def test_an_environment_with_drills_mirrors_their_image(allowed: bool) -> None:
+    own_scripts = {"source": "s3://sagemaker-own/scripts", "on_create": "run.sh"}
     environment = Environment.model_validate(
         {
             "name": "prod",
             "account": "111122223333",
             "region": "us-west-2",
             "network": {"zones": ["usw2-az2", "usw2-az3"]},
-            "instance_groups": {"system": {"instance_type": "ml.m5.4xlarge", "count": 2}},
+            # With podwright's scripts, nodes run the image anyway.
+            "instance_groups": {"system": {"instance_type": "ml.m5.4xlarge", "count": 2, "lifecycle": own_scripts}},
             "observability": {"drills": allowed},
         }
     )

@@ -18,7 +18,7 @@ from podwright.lifecycle_scripts.podwright_node.runner.node import Node
 from podwright.lifecycle_scripts.podwright_node.runner.steps import Step, run
 from podwright.lifecycle_scripts.podwright_node.runner.verdict import RECORD
 from podwright.planning.node.facts import ClusterFacts, FileSystems, node_facts
-from podwright.planning.node.setup_record import METRIC, NAMESPACE
+from podwright.planning.node.setup_record import METRIC, NAMESPACE, SetupRecord
 
 # Every step stands here, so that a new one is judged by a person.
 SEVERITIES = {
@@ -185,6 +185,24 @@ def test_the_log_counts_degraded_steps_for_cloudwatch(
     assert (directive["Namespace"], directive["Metrics"][0]["Name"]) == (NAMESPACE, METRIC)
     assert directive["Dimensions"] == [["ClusterName", "InstanceGroup"], ["ClusterName"]]
     assert (metric["InstanceGroup"], metric["InstanceId"], metric["degraded_steps"]) == ("workers", "i-1", 2)
+
+
+def test_the_verdict_lies_beside_the_scripts(log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    node, written = node_of(log, tmp_path), dict[str, Any]()
+    node.facts["cluster"]["setup_uri"] = "s3://sagemaker-own/test/setup"
+
+    def keep(_: Node, *command: str, **more: Any) -> str:
+        del more
+        arguments = dict(zip(command[3::2], command[4::2], strict=True))
+        content = json.loads(Path(arguments["--body"]).read_text())
+        written[f"{arguments['--bucket']}/{arguments['--key']}"] = SetupRecord.model_validate(content)
+        return ""
+
+    monkeypatch.setattr(Node, "run", keep)
+    assert run([failing(step) for step in node_main.STEPS if step.name == "ssh"], node)
+    assert {name: (record.verdict, record.degraded) for name, record in written.items()} == {
+        "sagemaker-own/test/setup/workers/i-1.json": ("degraded", {"ssh": "it is broken; see the runbook"})
+    }
 
 
 @pytest.mark.parametrize("orchestrator", ["eks", "slurm"])
