@@ -105,7 +105,8 @@ def _opened(kind: Folder, folder: Path, kubernetes: str | None) -> _Project:
     home.mkdir(parents=True)
     # A refusal by HTTP is a failure, which curl alone does not say.
     (home / ".curlrc").write_text("fail-with-body\n")
-    variables = {"CURL_HOME": str(home), "CHECKOUT": str(ROOT)}
+    # The CDK's own files are none of a project, whose content a promotion holds on to.
+    variables = {"CURL_HOME": str(home), "CDK_HOME": str(home), "CHECKOUT": str(ROOT)}
     variables |= {"PODWRIGHT_SANDBOX_KUBERNETES": kubernetes} if kubernetes else {}
     if kind.kind == "checkout":
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
@@ -122,7 +123,7 @@ def _opened(kind: Folder, folder: Path, kubernetes: str | None) -> _Project:
 
 
 def _home(folder: Path) -> Path:
-    """Where curl finds its settings, beside the folder."""
+    """Where curl and the CDK have their settings, beside the folder."""
     return folder.with_name(f"{folder.name}-home")
 
 
