@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -127,10 +127,10 @@ class InferenceRoles(Construct):
         """ARN of the load balancer controller's role."""
         role = self._role("LoadBalancers", f"{_NAMESPACE}:aws-load-balancer-controller", "Load balancers of endpoints")
         partition = cdk.Stack.of(self).partition
-        for actions, resources, conditions in load_balancer_permissions():
-            on = [text if text == "*" else f"arn:{partition}:{text}" for text in resources]
-            because = "It is the controller that knows what it makes; what it changes bears its tag."
-            allow(role, actions, on, only_if=conditions, because=because)
+        because = "It is the controller that knows what it makes; what it changes bears its tag."
+        for permission in load_balancer_permissions():
+            on = [text if text == "*" else f"arn:{partition}:{text}" for text in permission.resources]
+            allow(role, permission.actions, on, only_if=permission.conditions, because=because)
         return role.role_arn
 
     def _autoscaler(self) -> str:
@@ -154,8 +154,17 @@ class InferenceRoles(Construct):
         return role.role_arn
 
 
-def load_balancer_permissions() -> Iterator[tuple[list[str], list[str], Mapping[str, Any] | None]]:
-    """Actions, resources without `arn:PARTITION:` and conditions of each statement of the controller's policy."""
+class Permission(NamedTuple):
+    """A statement of a policy."""
+
+    actions: list[str]
+    resources: list[str]
+    """Without `arn:PARTITION:`."""
+    conditions: Mapping[str, Any] | None
+
+
+def load_balancer_permissions() -> Iterator[Permission]:
+    """Each statement of the controller's policy."""
     for row in table("load_balancer_controller"):
         tags = {
             f"aws:{kind}Tag/{_TAG}": "false" if row[column] == "present" else "true"
@@ -165,4 +174,4 @@ def load_balancer_permissions() -> Iterator[tuple[list[str], list[str], Mapping[
         key, _, values = row["equals"].partition("=")
         equals = {key: values.split(",")} if key else {}
         conditions = {name: terms for name, terms in (("StringEquals", equals), ("Null", tags)) if terms}
-        yield row["actions"].split(), row["on"].split(), conditions or None
+        yield Permission(row["actions"].split(), row["on"].split(), conditions or None)
