@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
@@ -17,6 +17,9 @@ from ..output.console import write_note
 from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Renewed, follow, problems
 from .observed import kubernetes_nodes
 from .software import Software, Wish, batches, in_order, request, rollout, software
+
+_READS_UNTIL_READY: Final = 20
+"""So many times Kubernetes is asked: a kubelet reports seconds after HyperPod calls its node renewed."""
 
 
 class Upgrade:
@@ -98,7 +101,7 @@ class Upgrade:
         )
         now = software(existing_cluster(self._account, self._cluster))[name]
         existing = nodes(self._account, self._cluster, name)
-        kubernetes = self._kubernetes()
+        kubernetes = self._joined(name, existing) if done.is_done else self._kubernetes()
         wrong = self._wrong(done, release, now, existing, kubernetes)
         return {
             "group": name,
@@ -126,6 +129,17 @@ class Upgrade:
             return ["Kubernetes does not answer now, so kubelets and health were not looked at"]
         kubelets = {node["kubelet"] for node in kubernetes.values() if node["group"] == name and node["kubelet"]}
         return [f"kubelet {older} beside {self._server}" for older in sorted(kubelets - {self._server}) if self._server]
+
+    def _joined(self, name: str, existing: Sequence[Node]) -> dict[str, dict[str, Any]]:
+        """What Kubernetes shows once a group's nodes are Ready there, or when time is up."""
+        for read in range(_READS_UNTIL_READY):
+            kubernetes = self._kubernetes()
+            if not kubernetes or all(kubernetes.get(node.id, {}).get("ready") for node in existing):
+                break
+            if not read:
+                write_note(f"  {name}: its nodes join Kubernetes")
+            time.sleep(self._poll)
+        return kubernetes
 
     def _kubernetes(self) -> dict[str, dict[str, Any]]:
         """What Kubernetes shows afterwards; nothing where a tunnel led through a node that was renewed."""

@@ -134,7 +134,7 @@ def simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UpgradeAccount
     monkeypatch.setattr("podwright.operations.arguments.account_of", lambda *_: account)
     for module in (nodes, scripts, plan):
         monkeypatch.setattr(module, "way", lambda *_: None)
-    for module in (follow, lifecycle):
+    for module in (follow, lifecycle, renewal):
         monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: 0.0, sleep=lambda _: None))
     return simulated
 
@@ -298,6 +298,33 @@ def test_a_kubernetes_that_goes_away_is_no_failure(
     answers = False
     assert run("nodes", "--yes") == 1
     assert "Kubernetes does not answer: connection refused" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("reads", "problem"), [(3, []), (1000, ["i-small0 is not Ready in Kubernetes"])])
+def test_kubelets_get_time_to_report(
+    reads: int,
+    problem: list[str],
+    simulated: UpgradeAccount,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    answers = []
+
+    def late(kubectl: Any) -> dict[str, Any]:
+        """The second node is Ready at once, the first one at a later read after the update."""
+        answers.extend([1] if simulated.calls else [])
+        known = {"group": "small", "health": "Schedulable", "kubelet": "1.34"}
+        return {"i-small0": known | {"ready": len(answers) >= reads}, "i-small1": known | {"ready": True}}
+
+    monkeypatch.setattr(nodes, "way", lambda *_: SimpleNamespace())
+    monkeypatch.setattr(nodes, "jobs_on_nodes", lambda _: {})
+    for module in (nodes, renewal):
+        monkeypatch.setattr(module, "kubernetes_nodes", late)
+    assert run("nodes", "--group", "small", "--yes", "--json") == bool(problem)
+    printed = capsys.readouterr()
+    (group,) = json.loads(printed.out)["groups"]
+    assert group["problems"] == problem
+    assert printed.err.count("small: its nodes join Kubernetes") == 1
 
 
 def test_the_verdict_looks_at_every_node() -> None:
