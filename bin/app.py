@@ -2,7 +2,7 @@
 
 The only place that reads CDK context. Its keys: `environment` narrows to one name or file; `project` is the project's
 folder (default: where the CLI runs); `pipeline` narrows to what is promoted and adds what promotes it; `counts` says
-numbers of nodes; for the sandbox and tests, `chart` = `stand-in` installs charts of our own, and `account` is another.
+numbers of nodes, `at` when; for the sandbox and tests, `chart` = `stand-in` takes our own, and `account` is another.
 """
 
 import gc
@@ -15,7 +15,7 @@ from podwright.config.findings import errors, write_findings
 from podwright.config.loading.project import Project
 from podwright.operations.artifacts.resolved import resolved_in
 from podwright.operations.programs.node import use_bundled_node
-from podwright.planning.delivery.canary import with_counts
+from podwright.planning.delivery.deployed_environment import deployed_environment
 from podwright.planning.delivery.promotable import promotable
 from podwright.planning.rules.project.project import all_findings
 
@@ -44,7 +44,7 @@ def main() -> int:
         if errors(findings):
             return 1
         for loaded in chosen:
-            environment = with_counts(loaded.environment, messages("counts"))
+            environment = deployed_environment(loaded.environment, messages("counts"), messages("at"))
             resolved = resolved_in(project.root, environment, account=messages("account"), sandboxed=sandboxed)
             TrainingStage(app, environment.name, resolved=resolved)
         if messages("pipeline"):

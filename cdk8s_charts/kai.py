@@ -137,6 +137,10 @@ def _team_queue(policy: QuotaPolicy, name: str, pool: str) -> dict[str, Any]:
     }
     queue = _queue(kai_queue(name, pool), pool, parent, resources)
     queue["metadata"]["labels"][TEAM_LABEL] = name
+    if team.min_runtime_seconds:
+        # The first is for work of the same queue, the second for whoever takes back what was borrowed.
+        least = f"{team.min_runtime_seconds}s"
+        queue["spec"] |= {"preemptMinRuntime": least, "reclaimMinRuntime": least}
     if team.preempt == "never":
         queue["spec"]["preemptMinRuntime"] = _NEVER
     return queue

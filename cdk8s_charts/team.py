@@ -5,10 +5,12 @@ from ipaddress import ip_network
 from typing import Any, Final
 
 from ..config.catalog.kubernetes_groups import TEAM_LABEL, team_group
-from ..config.settings.governance.team_access import Caps, Claim, ContainerLimits, Size, TeamAccess
+from ..config.settings.governance.team_access import Caps, ContainerLimits, Size, TeamAccess
 from ..config.settings.governance.teams import Engine, Team
-from ..planning.kubernetes.deployed_values import DeployedValues, LustreValues
+from ..planning.jobs.mlflow import MLFLOW, TRACKING_URI
+from ..planning.kubernetes.deployed_values import DeployedValues
 from ..planning.quota.team_names import team_namespace
+from .lustre_volumes import lustre_volume
 
 Object = dict[str, Any]
 ROLES: Final = ("edit", "view")
@@ -114,10 +116,18 @@ def _team(engine: Engine, team: str, access: TeamAccess, values: DeployedValues)
         made("v1", "LimitRange", "podwright-limits", spec={"limits": _limits(access.limits)}),
         made("networking.k8s.io/v1", "NetworkPolicy", "podwright", spec=_policy(access)),
         *(made("v1", "ServiceAccount", name) for name in access.service_accounts),
+        *([made("v1", "ConfigMap", MLFLOW, data={TRACKING_URI: values.mlflow})] if access.mlflow else []),
         *(
             item
             for name, claim in access.storage.items()
-            for item in _volume(team, namespace, name, claim, values.lustre[claim.file_system])
+            for item in lustre_volume(
+                namespace,
+                name,
+                values.lustre[claim.file_system],
+                path=claim.path,
+                read_only=claim.read_only,
+                labels={TEAM_LABEL: team},
+            )
         ),
     ]
 
@@ -214,42 +224,6 @@ def _holds(block: Any, part: Any) -> bool:
 
 def _ports(protocol: str, *ports: int) -> list[Object]:
     return [{"protocol": protocol, "port": port} for port in ports]
-
-
-def _volume(team: str, namespace: str, name: str, claim: Claim, file_system: LustreValues) -> Iterable[Object]:
-    """A volume of one folder, and the claim that it is kept for."""
-    labels = {TEAM_LABEL: team}
-    # Static volumes have the size that somebody writes down; nothing measures it.
-    shared = {"accessModes": ["ReadOnlyMany" if claim.read_only else "ReadWriteMany"], "storageClassName": ""}
-    size, volume = {"storage": "1200Gi"}, f"{namespace}-{name}"
-    yield {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": volume, "labels": labels},
-        "spec": {
-            **shared,
-            "capacity": size,
-            "volumeMode": "Filesystem",
-            "persistentVolumeReclaimPolicy": "Retain",
-            "mountOptions": ["flock", *(["ro"] if claim.read_only else [])],
-            "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace, "name": name},
-            "csi": {
-                "driver": "fsx.csi.aws.com",
-                # Kubernetes takes two volumes of one handle for one, and mounts the second nowhere.
-                "volumeHandle": f"{file_system.id}:{namespace}:{name}",
-                "volumeAttributes": {
-                    "dnsname": file_system.dns_name,
-                    "mountname": f"{file_system.mount_name}{claim.path}",
-                },
-            },
-        },
-    }
-    yield {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, "namespace": namespace, "labels": labels},
-        "spec": {**shared, "volumeName": volume, "resources": {"requests": size}},
-    }
 
 
 def _rule(group: str, resources: Iterable[str], verbs: Iterable[str]) -> Object:

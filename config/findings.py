@@ -1,10 +1,10 @@
 """Findings: what is wrong or worth knowing, where it stands, and what to do next."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 Path = tuple[str | int, ...]
 
@@ -66,26 +66,43 @@ def errors(findings: Iterable[Finding]) -> list[Finding]:
 
 
 # In the order in which findings are printed.
-_COLOURS = {"error": "1;31", "warning": "1;33", "info": "36", "accepted": "2"}
+_LEVELS = ("accepted", "info", "warning", "error")
 
 
-def write_findings(findings: Iterable[Finding], stream: TextIO, colour: bool = False) -> None:
-    """Print findings, the worst first and each with what to do next."""
+class FindingLines(NamedTuple):
+    """A finding as people read it."""
+
+    level: str
+    """`error`, `warning`, `info` or `accepted`."""
+    line: str
+    """Where it is, its id, its level, and what it says."""
+    advice: str
+    """What to do next, or why it is accepted."""
+
+
+def described(findings: Iterable[Finding]) -> Iterator[FindingLines]:
+    """Findings as people read them, the worst last."""
     for finding in sorted(findings, key=_rank):
         level = _level(finding)
-        shown = f"\x1b[{_COLOURS[level]}m{level}\x1b[0m" if colour else level
         message = finding.message if finding.path in finding.message else f"{finding.path}: {finding.message}"
-        print(*filter(None, (str(finding.place or ""), finding.id, shown, message)), sep="  ", file=stream)
         advice = f"→ {finding.hint}" if finding.acknowledged is None else f"accepted because {finding.acknowledged}"
-        print(f"    {advice}", file=stream)
+        line = "  ".join(filter(None, (str(finding.place or ""), finding.id, level, message)))
+        yield FindingLines(level, line, f"    {advice}")
+
+
+def write_findings(findings: Iterable[Finding], stream: TextIO) -> None:
+    """Print findings, the worst last and each with what to do next."""
+    for _, *lines in described(findings):
+        print(*lines, sep="\n", file=stream)
 
 
 def counted(findings: Iterable[Finding]) -> str:
     """How many findings there are of each level: `1 error, 2 warnings, 1 accepted`."""
-    counts = Counter(_level(finding) for finding in sorted(findings, key=_rank))
+    counts = Counter(map(_level, findings))
     return ", ".join(
-        f"{count} {level}{'s' if count > 1 and level in ('error', 'warning') else ''}"
-        for level, count in counts.items()
+        f"{counts[level]} {level}{'s' if counts[level] > 1 and level in ('error', 'warning') else ''}"
+        for level in reversed(_LEVELS)
+        if counts[level]
     )
 
 
@@ -95,7 +112,7 @@ def _level(finding: Finding) -> str:
 
 def _rank(finding: Finding) -> tuple[int, str, int]:
     position = finding.place or SourcePosition("", 0)
-    return list(_COLOURS).index(_level(finding)), position.file, position.line
+    return _LEVELS.index(_level(finding)), position.file, position.line
 
 
 def listed(values: Iterable[object], word: str = "or") -> str:

@@ -34,84 +34,81 @@ _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A form in which secrets appear in text; what stands in its group `keep` is left."""
+    """A form in which secrets appear in text; what stands in its group `keep` is left.
+
+    A text, which `re` compiles when it is first used and remembers: every command imports this, few need it.
+    """
 
     kind: str
-    pattern: re.Pattern[str]
-
-
-def _form(kind: str, pattern: str, flags: re.RegexFlag = re.NOFLAG) -> _Form:
-    return _Form(kind, re.compile(pattern, flags))
+    pattern: str
+    flags: re.RegexFlag = re.NOFLAG
 
 
 # Names of variables are written in all cases.
 _I: Final = re.IGNORECASE
-_NAMED: Final = re.compile(
+_NAMED: Final = (
     rf"(?P<name>(?:{_SECRET_WORDS})[\w.-]*)(?P<between>\\?[\"']?\s*(?:[:=]|=>|\sis\s)\s*\\?[\"']?)"
     # What is marked already is passed by: marks of one form must not be taken for a value of another.
-    r"(?P<value>(?!\[redacted)[^\s\"'\\,;&<>{}\[\]()]{3,})",
-    _I,
+    r"(?P<value>(?!\[redacted)[^\s\"'\\,;&<>{}\[\]()]{3,})"
 )
 _NAME_BEFORE: Final = re.compile(r"[\w.-]*$")
 # A digest in hexadecimal has no capital letters beside small ones; a key has both, and digits.
 _MIXED: Final = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])")
-_OPTION: Final = re.compile(
-    rf"(?P<keep>--?[\w-]*(?:{_SECRET_WORDS})[\w-]*[ =][\"']?)(?P<value>(?!\[redacted)[^\s\"'-][^\s\"']*)", _I
-)
+_OPTION: Final = rf"(?P<keep>--?[\w-]*(?:{_SECRET_WORDS})[\w-]*[ =][\"']?)(?P<value>(?!\[redacted)[^\s\"'-][^\s\"']*)"
 _FORMS: Final = (
-    _form(
+    _Form(
         "private key",
         r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|\Z)",
         re.S,
     ),
-    _form("request signature", r"(?P<keep>X-Amz-(?:Signature|Credential|Security-Token)(?:=|%3D|: ?))[^&\s\"'\\]+", _I),
-    _form("request signature", r"(?P<keep>AWS4-HMAC-SHA256 )Credential=[^\n\"]*?Signature=[0-9a-f]+", _I),
-    _form("request signature", r"(?P<keep>[?&](?:Signature|sig|AWSAccessKeyId|Policy|Key-Pair-Id)=)[^&\s\"'\\]+", _I),
-    _form(
+    _Form("request signature", r"(?P<keep>X-Amz-(?:Signature|Credential|Security-Token)(?:=|%3D|: ?))[^&\s\"'\\]+", _I),
+    _Form("request signature", r"(?P<keep>AWS4-HMAC-SHA256 )Credential=[^\n\"]*?Signature=[0-9a-f]+", _I),
+    _Form("request signature", r"(?P<keep>[?&](?:Signature|sig|AWSAccessKeyId|Policy|Key-Pair-Id)=)[^&\s\"'\\]+", _I),
+    _Form(
         "header",
         r"(?P<keep>\b(?:Authorization|Proxy-Authorization|X-Api-Key|X-Auth-Token|Cookie|Set-Cookie)"
         r"\\?[\"']? ?[:=] ?\\?[\"']?)(?!\[redacted)[^\n\"'\\]+",
         _I,
     ),
-    _form("bearer token", r"(?P<keep>\b(?:Bearer|Basic) )[A-Za-z0-9._~+/=-]{8,}", _I),
-    _form("password in a URL", r"(?P<keep>\b[a-z][a-z0-9+.-]*://[^\s/:@\"']*:)(?!\[redacted)[^\s/@\"']+(?=@)", _I),
-    _form("password of a command", r"(?P<keep>\bdocker login\b[^\n]*? -p ?)[^\s\"']+", _I),
-    _form("password of a command", r"(?P<keep>\b(?:mysql|mysqldump|mariadb|mysqladmin)\b[^\n]*? -p)[^\s\"']+", _I),
-    _form("password of a command", r"(?P<keep>\bcurl\b[^\n]*? (?:-u|--user) ?[\"']?[^\s:\"']+:)[^\s\"']+", _I),
-    _form("registry login", r"(?P<keep>\\?\"auth\\?\" ?: ?\\?\")(?!\[redacted)[^\"\\]+"),
+    _Form("bearer token", r"(?P<keep>\b(?:Bearer|Basic) )[A-Za-z0-9._~+/=-]{8,}", _I),
+    _Form("password in a URL", r"(?P<keep>\b[a-z][a-z0-9+.-]*://[^\s/:@\"']*:)(?!\[redacted)[^\s/@\"']+(?=@)", _I),
+    _Form("password of a command", r"(?P<keep>\bdocker login\b[^\n]*? -p ?)[^\s\"']+", _I),
+    _Form("password of a command", r"(?P<keep>\b(?:mysql|mysqldump|mariadb|mysqladmin)\b[^\n]*? -p)[^\s\"']+", _I),
+    _Form("password of a command", r"(?P<keep>\bcurl\b[^\n]*? (?:-u|--user) ?[\"']?[^\s:\"']+:)[^\s\"']+", _I),
+    _Form("registry login", r"(?P<keep>\\?\"auth\\?\" ?: ?\\?\")(?!\[redacted)[^\"\\]+"),
     # `bypass=` and `compass=` end like a password's name.
-    _form("password", r"(?P<keep>\b\w*(?<!by)(?<!com)pass=[\"']?)(?!\[redacted)[^\s\"']+", _I),
-    _form("password of a command", r"(?P<keep>\bsshpass -p ?)[^\s]+", _I),
-    _form("password of a command", r"(?P<keep>\bwandb login (?:--relogin )?)[A-Za-z0-9]{16,}", _I),
-    _form(
+    _Form("password", r"(?P<keep>\b\w*(?<!by)(?<!com)pass=[\"']?)(?!\[redacted)[^\s\"']+", _I),
+    _Form("password of a command", r"(?P<keep>\bsshpass -p ?)[^\s]+", _I),
+    _Form("password of a command", r"(?P<keep>\bwandb login (?:--relogin )?)[A-Za-z0-9]{16,}", _I),
+    _Form(
         "password of a command",
         r"(?P<keep>\b(?:echo|printf) [\"']?[^\s:\"']+:)[^\n\"']+(?=[\"']? ?\| ?(?:sudo )?chpasswd)",
     ),
-    _form(
+    _Form(
         "key of a command",
         r"(?P<keep>\b(?:echo|printf) (?:-n )?[\"']?)[^\s\"']{8,}(?=[\"']? ?\| ?base64 (?:-d|--decode))",
     ),
-    _form("password of .netrc", r"(?P<keep>\blogin \S+ password )(?!\[redacted)\S+", _I),
-    _form("password of a database", r"(?P<keep>\bIDENTIFIED BY ')[^']+", _I),
-    _form("AWS access key id", r"(?<![A-Z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Z0-9])"),
-    _form("web token", r"\beyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+){1,4}"),
-    _form("EKS token", r"\bk8s-aws-v1\.[A-Za-z0-9_-]+"),
-    _form(
+    _Form("password of .netrc", r"(?P<keep>\blogin \S+ password )(?!\[redacted)\S+", _I),
+    _Form("password of a database", r"(?P<keep>\bIDENTIFIED BY ')[^']+", _I),
+    _Form("AWS access key id", r"(?<![A-Z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Z0-9])"),
+    _Form("web token", r"\beyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+){1,4}"),
+    _Form("EKS token", r"\bk8s-aws-v1\.[A-Za-z0-9_-]+"),
+    _Form(
         "token",
         r"\b(?:hf_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{20,}|glpat-[\w-]{16,}|npm_[A-Za-z0-9]{20,})",
     ),
-    _form(
+    _Form(
         "token",
         r"\b(?:sk-[A-Za-z0-9_-]{20,}|nvapi-[\w-]{20,}|xox[abeoprs]-[\w-]{10,}|dckr_pat_[\w-]{16,}|AIza[\w-]{30,}|ya29\.[\w-]{20,})",
     ),
-    _form(
+    _Form(
         "token",
         r"\b(?:pypi-[\w-]{30,}|dop_v1_[0-9a-f]{40,}|SG\.[\w-]{16,}\.[\w-]{16,}|glsa_\w{20,}|glc_[\w=]{20,}|dapi[0-9a-f]{32})",
     ),
-    _form("webhook", r"(?P<keep>hooks\.slack\.com/(?:services|workflows|triggers)/)[\w/-]+", _I),
-    _form("webhook", r"(?P<keep>(?:discord(?:app)?\.com/api/webhooks/|webhook\.office\.com/webhookb2/))[\w/@.-]+", _I),
+    _Form("webhook", r"(?P<keep>hooks\.slack\.com/(?:services|workflows|triggers)/)[\w/-]+", _I),
+    _Form("webhook", r"(?P<keep>(?:discord(?:app)?\.com/api/webhooks/|webhook\.office\.com/webhookb2/))[\w/@.-]+", _I),
     # Base64 of such a length is a certificate, a key or a state, and never something that doctor reads.
-    _form("long encoded text", r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{120,}={0,2}"),
+    _Form("long encoded text", r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{120,}={0,2}"),
 )
 
 
@@ -145,11 +142,14 @@ def redact_text(text: str, counts: Counter[str]) -> str:
     """A text without secrets; `counts` is told what was taken out."""
     # Forms first, as they are sure; names come after, and last what only looks like a key.
     for form in _FORMS:
-        text = form.pattern.sub(
-            lambda match, kind=form.kind: _mark(match.groupdict().get("keep") or "", kind, counts), text
+        text = re.sub(
+            form.pattern,
+            lambda match, kind=form.kind: _mark(match.groupdict().get("keep") or "", kind, counts),
+            text,
+            flags=form.flags,
         )
-    text = _OPTION.sub(lambda match: _option(match, counts), text)
-    text = _NAMED.sub(lambda match: _named(match, counts), text)
+    text = re.sub(_OPTION, lambda match: _option(match, counts), text, flags=_I)
+    text = re.sub(_NAMED, lambda match: _named(match, counts), text, flags=_I)
     return _KEY.sub(lambda match: _key(match, counts), text)
 
 

@@ -2,15 +2,19 @@
 
 import argparse
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from ..config.errors import CommandError
+from ..config.errors import CommandError, InvalidValue
 from ..config.loading.artifacts import LOCK, newer_writer
 from ..config.loading.load import LoadedEnvironment
 from ..config.loading.project import Project
 from ..config.settings.environment import Environment
+from ..planning.simulation.traces.times import timestamp
 from .aws.account import Account, account_of
 from .output.console import write_note
+from .output.moving import under_way
+
+_LAST_MOMENT: Final = 253_370_764_800
 
 
 class Target(NamedTuple):
@@ -72,4 +76,19 @@ def open_target(args: argparse.Namespace) -> Target:
 
 def account_for(args: argparse.Namespace, environment: Environment) -> Account:
     """The account of an environment, for commands that check more before it is opened."""
-    return account_of(environment, args.project, args.sandbox)
+    under_way(f"opening the account of {environment.name}")
+    account = account_of(environment, args.project, args.sandbox)
+    under_way(f"asking {account}")
+    return account
+
+
+def as_moment(text: str) -> float:
+    """Seconds since 1970 of an option such as 2027-01-04, as argparse takes it."""
+    try:
+        seconds = timestamp(text)
+    except InvalidValue as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    # Kubernetes writes years with four digits.
+    if not 0 <= seconds < _LAST_MOMENT:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time between 1970 and 9999")
+    return seconds

@@ -16,9 +16,14 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import Final, NamedTuple
+
+from .command_help import HelpFormatter, examples
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 """What the system says of a disk that is full, or of a user's share of it."""
@@ -32,6 +37,16 @@ class Command(NamedTuple):
     help: str
 
 
+AREAS: Final = {
+    "Design": "init check explain project show size cost prices quotas simulate forecast report render capacity schema "
+    "completion",
+    "Deploy": "preflight diff deploy canary destroy sandbox chart assets kernels images image workers",
+    "Run": "submit run jobs why logs stop connect",
+    "Observe": "status doctor collect dashboards alerts spend budgets bench shell",
+    "Promote and maintain": "gate promote pipeline drift upgrade node drill",
+}
+"""What commands are for, in the order in which one comes to them."""
+
 COMMANDS: Final = (
     Command("init", ".commands.init", "start a project: an environment file and a cdk.json, ready to deploy"),
     Command("check", ".commands.check", "check environment files and print every finding"),
@@ -43,7 +58,11 @@ COMMANDS: Final = (
     Command(
         "cost", ".commands.cost", "print what an environment costs: upfront, by hour and month, by stack and by team"
     ),
+    Command("prices", ".spend.prices_command", "ask AWS for its prices, and write them into the file"),
     Command("spend", ".spend.command", "print what teams used and what it cost"),
+    Command(
+        "budgets", ".spend.budgets_command", "print what teams used of their budgets of hours, and keep the budgets"
+    ),
     Command("quotas", ".commands.quotas", "print what each team is guaranteed, lends and may borrow"),
     Command("simulate", ".simulation.command", "simulate who gets what, and when, under the policy of an environment"),
     Command("forecast", ".simulation.forecast_command", "say when a job would start, where, and whom it would stop"),
@@ -113,6 +132,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("\npodwright: interrupted\n")
         return 130
+    except EOFError:
+        # Ctrl-D at a question, or a terminal that went away.
+        sys.stderr.write("\npodwright: a question got no answer, so nothing of what it asked about was done\n")
+        return 1
     except BrokenPipeError:
         # The reader (`| head`) has enough.
         _leave_stdout()
@@ -137,6 +160,10 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """What the command line says. Names in `more` may also come after options, which argparse alone refuses."""
     called = next((argument for argument in arguments if not argument.startswith("-")), "")
     parser = parser_of(called)
+    if called and called not in (names := [command.name for command in COMMANDS]):
+        close = get_close_matches(called, names, 1)
+        meant = f"did you mean {close[0]}?" if close else "`podwright --help` lists all"
+        parser.error(f"there is no command {called}; {meant}")
     parsed, late = parser.parse_known_args(arguments)
     if late and ("more" not in parsed or any(word.startswith("-") for word in late)):
         parser.error(f"unrecognized arguments: {' '.join(late)}")
@@ -151,16 +178,24 @@ def parser_of(called: str | None = None) -> argparse.ArgumentParser:
     Without a name it has the arguments of all.
     """
     parser = argparse.ArgumentParser(
-        prog="podwright", description="One YAML file to a running AI training cluster on Amazon SageMaker HyperPod."
+        prog="podwright",
+        usage="podwright [-h] [--version] COMMAND ...",
+        description="One YAML file to a running AI training cluster on Amazon SageMaker HyperPod.",
+        epilog=overview(get_terminal_size().columns) if called == "" else None,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    # Where nothing is called they are listed by area below, not one after the other.
+    subparsers = parser.add_subparsers(
+        prog="podwright", metavar="COMMAND", required=True, help=argparse.SUPPRESS if called == "" else None
+    )
     for command in COMMANDS:
         subparser = subparsers.add_parser(command.name, help=command.help)
         if called in (None, command.name):
             module = import_module(command.module, __package__)
             subparser.description = module.__doc__
-            subparser.formatter_class = argparse.RawDescriptionHelpFormatter
+            subparser.formatter_class = HelpFormatter
+            subparser.epilog = examples(command.name)
             module.add_arguments(subparser)
             subparser.add_argument(
                 "--project",
@@ -173,10 +208,21 @@ def parser_of(called: str | None = None) -> argparse.ArgumentParser:
     return parser
 
 
+def overview(width: int) -> str:
+    """All commands by area, in lines of so many characters."""
+    helps = {command.name: command.help for command in COMMANDS}
+    lines = []
+    for area, names in AREAS.items():
+        lines += ["", f"{area}:"]
+        for name in names.split():
+            lines += wrap(helps[name], width, initial_indent=f"  {name:<12}", subsequent_indent=" " * 14)
+    return "\n".join([*lines[1:], "", "`podwright COMMAND --help` says more, and `podwright init` begins."])
+
+
 def _run(parsed: argparse.Namespace) -> int:
     """The exit code of a sub-command. Errors that a user can act on are printed: 2 for invalid files, 1 for AWS's."""
     from ..config.errors import CommandError, InvalidFile
-    from .output.console import write_error, write_findings
+    from .output.console import settle, write_error, write_refusal
 
     if parsed.project is not None and not parsed.project.is_dir():
         write_error(CommandError(f"--project {parsed.project} is not a folder"))
@@ -185,7 +231,7 @@ def _run(parsed: argparse.Namespace) -> int:
     try:
         return parsed.run(parsed)
     except InvalidFile as error:
-        write_findings(error.findings, sys.stderr)
+        write_refusal(error.findings)
         return 2
     except CommandError as stop:
         write_error(stop)
@@ -195,6 +241,9 @@ def _run(parsed: argparse.Namespace) -> int:
             raise
         write_error(CommandError(f"AWS says: {error}", "check permissions, quotas and the region, and run this again"))
         return 1
+    finally:
+        # What was under way when it stopped is not any more.
+        settle()
 
 
 def _is_from_aws(error: Exception) -> bool:

@@ -147,12 +147,22 @@ def _ultraserver(types: Catalog, name: str) -> UltraServer | None:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Sizes of the parallel groups. Expert parallelism takes its ranks from those of data parallelism."""
+    """Sizes of the parallel groups. Experts have a layout of their own over the ranks of a pipeline stage.
+
+    Source: Megatron Core documentation, parallelism guide, 2026-11.
+    """
 
     tensor: int
     pipeline: int
     expert: int
     data: int
+    expert_tensor: int | None = None
+    """Tensor parallelism of the experts; that of everything else when absent."""
+
+    @property
+    def expert_ranks(self) -> int:
+        """Ranks that hold one copy of all experts of a stage."""
+        return self.expert * (self.expert_tensor or self.tensor)
 
     @property
     def accelerators(self) -> int:
@@ -163,7 +173,7 @@ class Layout:
         """How many consecutive ranks each kind of parallelism talks across; 1 where it is not used."""
         return {
             "tensor": self.tensor,
-            "expert": self.tensor * self.expert if self.expert > 1 else 1,
+            "expert": self.expert_ranks if self.expert > 1 else 1,
             "data": self.tensor * self.data if self.data > 1 else 1,
             "pipeline": self.accelerators if self.pipeline > 1 else 1,
         }
@@ -174,7 +184,9 @@ class Layout:
         divided = model.bytes_per_parameter - model.replicated_bytes
         cut = self.tensor * self.pipeline
         of_shared = shared / cut * (model.replicated_bytes + divided / self.data)
-        of_routed = routed / cut / self.expert * (model.replicated_bytes + divided * self.expert / self.data)
+        stage = self.tensor * self.data
+        of_routed = routed / self.pipeline / self.expert_ranks
+        of_routed *= model.replicated_bytes + divided * self.expert_ranks / stage
         return (of_shared + of_routed) / GB
 
 
@@ -206,11 +218,8 @@ def problems(layout: Layout, model: Model, hardware: Machine, instances: int, he
             f"TP {tensor} does not divide the {hardware.accelerators} accelerators of an instance, nor do its "
             f"instances divide the domain of {hardware.domain}"
         )
-    if data % expert:
-        yield f"EP {expert} does not divide DP {data}"
-    reach = min(hardware.domain, ranks)
-    if expert > 1 and reach % (tensor * expert):
-        yield f"TP {tensor} × EP {expert} = {tensor * expert} does not divide the domain of {reach}"
+    if tensor * data % layout.expert_ranks:
+        yield f"{_experts(layout)} does not divide the {tensor * data} ranks of a stage, TP {tensor} × DP {data}"
     if expert > 1 and not model.parts[1]:
         yield f"EP {expert} divides experts, and the model is dense"
     if model.experts and model.experts % expert:
@@ -224,6 +233,20 @@ def problems(layout: Layout, model: Model, hardware: Machine, instances: int, he
         yield f"{layout.gb(model):,.1f} GB on an accelerator, and {usable:,.1f} GB are there for it"
 
 
+def warnings(layout: Layout, hardware: Machine, instances: int) -> Iterator[str]:
+    """What a layout can do and had better not."""
+    reach = min(hardware.domain, instances * hardware.accelerators)
+    if layout.expert > 1 and reach % layout.expert_ranks:
+        yield (
+            f"{_experts(layout)} does not divide the domain of {reach}: tokens go to their experts over EFA, twice a "
+            "layer"
+        )
+
+
+def _experts(layout: Layout) -> str:
+    return f"EP {layout.expert} × ETP {layout.expert_tensor or layout.tensor} = {layout.expert_ranks}"
+
+
 @dataclass(frozen=True, slots=True)
 class SizingRequest:
     """Sizes that somebody has decided; None leaves them open."""
@@ -231,6 +254,13 @@ class SizingRequest:
     tensor: int | None = None
     pipeline: int | None = None
     expert: int | None = None
+    expert_tensor: int | None = None
+
+    def expert_tensors(self, tensor: int) -> list[int | None]:
+        """Tensor parallelism of experts to try: that of everything else, and whole ones where EP is decided."""
+        if self.expert_tensor:
+            return [self.expert_tensor]
+        return [None, 1] if self.expert and tensor > 1 else [None]
 
 
 def layouts(
@@ -239,21 +269,30 @@ def layouts(
     """All legal layouts on so many instances, those with the least communication first.
 
     Least first: the product of tensor and pipeline parallelism, then pipeline stages, then experts that share a rank.
+    Experts leave their NVLink domain only where their parallelism is asked for, and such layouts come last.
     """
     wish = wish or SizingRequest()
     ranks = instances * hardware.accelerators
-    splits = [
-        (tensor, pipeline, ranks // (tensor * pipeline))
-        for tensor, pipeline in product(_open(wish.tensor, hardware.domain), _open(wish.pipeline, ranks))
-        if ranks % (tensor * pipeline) == 0 and (pipeline <= MOST_PIPELINE_STAGES or wish.pipeline)
-    ]
-    matches = [
+    fitting = (
         layout
-        for tensor, pipeline, data in splits
-        for expert in _open(wish.expert, math.gcd(data, hardware.domain) if model.parts[1] else 1)
-        if not any(problems(layout := Layout(tensor, pipeline, expert, data), model, hardware, instances, headroom))
-    ]
-    return sorted(matches, key=lambda item: (item.tensor * item.pipeline, item.pipeline, -item.expert))
+        for layout in _candidates(model, hardware, ranks, wish)
+        if not any(problems(layout, model, hardware, instances, headroom))
+    )
+    far = {layout: any(warnings(layout, hardware, instances)) for layout in fitting}
+    matches = [layout for layout, crosses in far.items() if wish.expert or not crosses]
+    return sorted(matches, key=lambda item: (far[item], item.tensor * item.pipeline, item.pipeline, -item.expert))
+
+
+def _candidates(model: Model, hardware: Machine, ranks: int, wish: SizingRequest) -> Iterator[Layout]:
+    """Layouts that divide so many ranks, whether they are legal or not."""
+    for tensor, pipeline in product(_open(wish.tensor, hardware.domain), _open(wish.pipeline, ranks)):
+        too_deep = pipeline > MOST_PIPELINE_STAGES and not wish.pipeline
+        if too_deep or ranks % (tensor * pipeline):
+            continue
+        data = ranks // (tensor * pipeline)
+        experts = _open(wish.expert, math.gcd(data, hardware.domain) if model.parts[1] else 1)
+        for expert, inner in product(experts, wish.expert_tensors(tensor)):
+            yield Layout(tensor, pipeline, expert, data, inner)
 
 
 def smallest(model: Model, hardware: Machine, headroom: float = 0.0, wish: SizingRequest | None = None) -> int | None:
@@ -274,11 +313,13 @@ def _fits_at_last(model: Model, hardware: Machine, headroom: float, wish: Sizing
     sizes = [wish.pipeline] if wish.pipeline else range(1, MOST_PIPELINE_STAGES + 1)
     pipelines = [size for size in sizes if not model.layers or model.layers % size == 0]
     tensors = [size for size in _open(wish.tensor, hardware.domain) if not model.heads or model.heads % size == 0]
-    return any(
-        Layout(tensor, pipeline, expert, 10**9 * expert).gb(model) <= usable_memory_gb(hardware, headroom)
-        for tensor, pipeline in product(tensors, pipelines)
-        for expert in _open(wish.expert, hardware.domain // tensor)
-    )
+    usable = usable_memory_gb(hardware, headroom)
+    for tensor, pipeline in product(tensors, pipelines):
+        experts = _open(wish.expert, hardware.domain // tensor)
+        for expert, inner in product(experts, wish.expert_tensors(tensor)):
+            if Layout(tensor, pipeline, expert, 10**9 * expert, inner).gb(model) <= usable:
+                return True
+    return False
 
 
 def _open(wish: int | None, number: int) -> list[int]:

@@ -7,6 +7,7 @@ answer. Without a request for the time of `--idle` it ends as by SIGTERM, and wr
 
 import argparse
 import gc
+import json
 import logging
 import os
 import signal
@@ -29,6 +30,7 @@ from .kubernetes.secure_server import secure_server
 from .protocol.clock import now
 from .server.application import Sandbox
 from .server.persistence import DamagedSnapshot
+from .slurm.clusters import why_none_is_real
 
 _HOST = "127.0.0.1"
 _LISTEN_SECONDS = 0.5
@@ -54,7 +56,8 @@ def main() -> None:
     except CommandError as error:
         sys.exit(f"{error}\n    → {error.hint}")
     timing = Timing(scale=options.time_scale)
-    sandbox = Sandbox(options.port, kubernetes_port, options.directory, timing, kind)
+    real_slurm = options.kubernetes != "store"
+    sandbox = Sandbox(options.port, kubernetes_port, options.directory, timing, kind, real_slurm)
     aws, kubernetes = sandbox.mount()
     server = make_server(_HOST, options.port, aws, threaded=True, fd=aws_socket.fileno())
     clusters = secure_server(kubernetes, sandbox.server, port=kubernetes_port, socket=kubernetes_socket.fileno())
@@ -64,7 +67,8 @@ def main() -> None:
         sys.exit(
             f"{error}\n    → `podwright sandbox reset` starts afresh: what the sandbox held is lost, clusters included"
         )
-    answering = _leave_terminal(options.directory / "server.log", kind)
+    clusters_are = {"kubernetes": kind, "slurm": why_none_is_real(real_slurm)}
+    answering = _leave_terminal(options.directory / "server.log", clusters_are)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     if sandbox.snapshots.foreign:
@@ -85,6 +89,8 @@ def main() -> None:
     sandbox.keep_saving()
     sandbox.keep_time()
     sandbox.keep_nodes()
+    if real_slurm:
+        sandbox.keep_slurm()
     try:
         # Not signal.pause(): a signal that reaches another thread does not wake this one, which alone handles it.
         while not options.idle or sandbox.idle_seconds < 60 * options.idle:
@@ -109,10 +115,10 @@ def _kind_of_clusters(asked: str) -> str:
     return asked
 
 
-def _leave_terminal(log: Path, kind: str) -> int:
-    """Go on as a process of its own, whose id is printed once it has written to the returned file descriptor.
+def _leave_terminal(log: Path, clusters_are: dict[str, str]) -> int:
+    """Go on as a process of its own, once it has written to the returned file descriptor.
 
-    What it writes there at once goes to stderr.
+    Its id is printed then with what its clusters are, as JSON. What it writes there at once goes to stderr.
     """
     waiting, answering = os.pipe()
     process = os.fork()
@@ -123,7 +129,7 @@ def _leave_terminal(log: Path, kind: str) -> int:
             os.write(2, f"it ended at its start\n    → its log is {log}\n".encode())
             os._exit(1)
         os.write(2, message.lstrip())
-        os.write(1, f"{process} {kind}".encode())
+        os.write(1, json.dumps({"pid": process} | clusters_are).encode())
         os._exit(0)
     os.close(waiting)
     os.setsid()

@@ -8,6 +8,7 @@ from ..planning.kubernetes.deployed_values import OUTPUT_DESCRIPTION
 from ..planning.resolved import ResolvedEnvironment
 from .eks import EksStack
 from .network import NetworkStack
+from .platform import PlatformStack
 from .storage import StorageStack
 
 
@@ -26,6 +27,7 @@ class AccessStack(cdk.Stack):
         network: NetworkStack,
         storage: StorageStack,
         eks: EksStack,
+        platform: PlatformStack | None,
     ) -> None:
         """Defines the stack of an environment with teams that say who works in them."""
         super().__init__(scope, construct_id, description="Access of teams: IAM roles of people and of pods")
@@ -40,6 +42,7 @@ class AccessStack(cdk.Stack):
             cluster_arn=cluster.cluster_arn,
             checkpoints=storage.checkpoint_bucket,
             key=network.key,
+            mlflow_arn=platform.mlflow_arn if platform else None,
         )
         self.roles = identities.roles
         """ARNs of the roles of service accounts by `TEAM/SERVICE ACCOUNT`."""

@@ -3,7 +3,10 @@
 import aws_cdk as cdk
 from constructs import Construct
 
+from ..cdk8s_charts.image_pulls import image_pulls
+from ..cdk8s_charts.lustre_volumes import lustre_claims
 from ..constructs.eks.addons import WorkloadAddons
+from ..constructs.eks.manifests import Manifests
 from ..constructs.hyperpod.environment_cluster import EnvironmentCluster
 from ..constructs.hyperpod.nodes_ready.construct import NodesReady
 from ..constructs.hyperpod.orchestrator import Orchestrator
@@ -49,7 +52,7 @@ class ClusterStack(cdk.Stack):
             vpc=parts.vpc,
             subnets=parts.node_subnets,
             more_subnets=parts.more_node_subnets,
-            security_groups=[parts.node_security_group],
+            security_groups=[parts.node_security_group, *parts.further_security_groups],
             key=network.key,
             lifecycle_bucket=storage.lifecycle_bucket,
             orchestrator=Orchestrator.eks(eks.control_plane, dependencies="installed")
@@ -63,6 +66,10 @@ class ClusterStack(cdk.Stack):
         """The HyperPod cluster."""
         if eks:
             self._add_ons(resolved, network, eks)
+            if claims := lustre_claims(resolved.environment.storage.lustres, storage.lustre_values):
+                Manifests(self, "LustreClaims", cluster=eks.control_plane.cluster, objects=claims)
+            if pulls := image_pulls(resolved.environment.instance_groups, resolved.mirror):
+                Manifests(self, "ImagePulls", cluster=eks.control_plane.cluster, objects=pulls)
             self.export_value(self.cluster.cluster_arn, description=f"{OUTPUT_DESCRIPTION}cluster_arn")
 
     def _add_ons(self, resolved: ResolvedEnvironment, network: NetworkStack, eks: EksStack) -> None:
@@ -76,7 +83,7 @@ class ClusterStack(cdk.Stack):
             cluster_name=control_plane.cluster.cluster_name,
             lustre=bool(environment.storage.lustres),
         )
-        system = environment.instance_groups[settings.system_group]
+        system = environment.groups[settings.system_group]
         # A group without nodes would never come, and the wait with it never end.
         if system.count:
             ready = NodesReady(

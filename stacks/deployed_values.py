@@ -3,10 +3,13 @@
 from ..planning.kubernetes.deployed_values import DeployedValues
 from .cluster import ClusterStack
 from .eks import EksStack
+from .platform import PlatformStack
 from .storage import StorageStack
 
 
-def deployed_values(storage: StorageStack, eks: EksStack, cluster: ClusterStack) -> DeployedValues:
+def deployed_values(
+    storage: StorageStack, eks: EksStack, cluster: ClusterStack, platform: PlatformStack | None
+) -> DeployedValues:
     """The values as tokens, for objects that `cdk deploy` applies.
 
     Roles of service accounts are left out: no object that a deployment applies names one, and the stack that makes them
@@ -18,4 +21,5 @@ def deployed_values(storage: StorageStack, eks: EksStack, cluster: ClusterStack)
         checkpoint_bucket=storage.checkpoint_bucket.bucket_name,
         lustre=storage.lustre_values,
         roles={},
+        mlflow=(platform.mlflow_arn if platform else None) or "",
     )

@@ -50,7 +50,7 @@ class GovernanceStack(cdk.Stack):
         self.add_stack_dependency(cluster, "the quota engine runs on its nodes")
         if platform:
             self.add_stack_dependency(platform, "the quota engine looks for kinds of jobs when it starts")
-        governance, values = resolved.environment.governance, deployed_values(storage, eks, cluster)
+        governance, values = resolved.environment.governance, deployed_values(storage, eks, cluster, platform)
         own_namespaces = governance.engine != "hyperpod"
         self.isolation = self._isolate(resolved, eks, values) if own_namespaces else None
         """The teams' namespaces and what lies in them, if anything of it is ours."""

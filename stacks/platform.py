@@ -5,7 +5,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from ..cdk8s_charts.training_runtime import torch_runtime
-from ..config.settings.platform import CERT_MANAGER, KUBEFLOW_TRAINER, KUBERAY, Mlflow
+from ..config.settings.platform import CERT_MANAGER, KUBEFLOW_TRAINER, KUBERAY, LEADER_WORKER_SET, Mlflow
 from ..constructs.eks.addons import addon
 from ..constructs.eks.helm_release import HelmRelease
 from ..constructs.eks.manifests import Manifests
@@ -16,6 +16,7 @@ from ..constructs.platform.training_operator import TrainingOperator
 from ..planning.helm.chart_values import system_placement
 from ..planning.helm.platform_values import cert_manager_values
 from ..planning.jobs.models import model_buckets
+from ..planning.kubernetes.deployed_values import OUTPUT_DESCRIPTION
 from ..planning.resolved import ResolvedEnvironment
 from .cluster import ClusterStack
 from .eks import EksStack
@@ -48,18 +49,13 @@ class PlatformStack(cdk.Stack):
         settings, control_plane = environment.cluster.eks, eks.control_plane.cluster
         name, hyperpod = control_plane.cluster_name, cluster.cluster.cluster_arn
 
-        certificates = []  # first: operators have webhooks, which want theirs when they start
+        webhooks = []  # first: they want certificates when operators start
         if platform.cert_manager:
             values = cert_manager_values(system_placement(environment.cluster, environment.instance_groups))
-            certificates = [addon(self, CERT_MANAGER, settings, name, values)]
+            webhooks = [addon(self, CERT_MANAGER, settings, name, values)]
         if platform.training_operator:
             TrainingOperator(
-                self,
-                "TrainingOperator",
-                settings=settings,
-                cluster_name=name,
-                hyperpod_arn=hyperpod,
-                after=certificates,
+                self, "TrainingOperator", settings=settings, cluster_name=name, hyperpod_arn=hyperpod, after=webhooks
             )
         if platform.inference:
             InferenceEndpoints(
@@ -74,21 +70,20 @@ class PlatformStack(cdk.Stack):
                 models=[storage.checkpoint_bucket.bucket_name, *model_buckets(environment)],
                 key=network.key,
                 protection=environment.protection,
-                after=certificates,
+                after=webhooks,
             )
         if platform.spaces:
-            Spaces(
-                self,
-                "Spaces",
-                settings=settings,
-                cluster_name=name,
-                hyperpod_arn=hyperpod,
-                environment=environment.name,
-            )
+            where = environment.name
+            Spaces(self, "Spaces", settings=settings, cluster_name=name, hyperpod_arn=hyperpod, environment=where)
+        self.mlflow_arn: str | None = None
+        """ARN of the MLflow app, if there is one."""
         if platform.mlflow:
-            self._mlflow(environment.name, platform.mlflow, network, storage)
+            self.mlflow_arn = self._mlflow(environment.name, platform.mlflow, network, storage)
+            # Teams come and go, and a stack refuses to drop an export that another one imports.
+            self.export_value(self.mlflow_arn, description=f"{OUTPUT_DESCRIPTION}mlflow")
 
-        desired = [resolved.charts[name] for name in (KUBERAY, KUBEFLOW_TRAINER) if name in resolved.charts]
+        names = (KUBERAY, KUBEFLOW_TRAINER, LEADER_WORKER_SET)
+        desired = [resolved.charts[name] for name in names if name in resolved.charts]
         self.releases = {
             item.chart.name: HelmRelease(
                 self, item.chart.name, cluster=control_plane, chart=item.chart, archive=item.archive, values=item.values
@@ -105,10 +100,10 @@ class PlatformStack(cdk.Stack):
                 after=[self.releases[KUBEFLOW_TRAINER].release],
             )
 
-    def _mlflow(self, name: str, settings: Mlflow, network: NetworkStack, storage: StorageStack) -> None:
-        """The tracking server; it keeps files in the bucket for checkpoints, or in one of the user's own."""
+    def _mlflow(self, name: str, settings: Mlflow, network: NetworkStack, storage: StorageStack) -> str:
+        """The tracking server; it keeps files in the bucket for checkpoints, or in one of yours. Returns its ARN."""
         bucket, _, prefix = (settings.artifacts or "").removeprefix("s3://").partition("/")
-        MlflowApp(
+        made = MlflowApp(
             self,
             "Mlflow",
             name=name,
@@ -118,3 +113,4 @@ class PlatformStack(cdk.Stack):
             prefix=prefix.strip("/") or "mlflow",
             key=None if settings.artifacts else network.key,
         )
+        return made.app.attr_arn

@@ -71,12 +71,14 @@ class TrainingStage(cdk.Stage):
             else None
         )
         self.access = (
-            AccessStack(self, "access", resolved=resolved, network=network, storage=storage, eks=eks)
+            AccessStack(self, "access", resolved=resolved, network=network, storage=storage, eks=eks, platform=platform)
             if eks and names_identities(environment.governance)
             else None
         )
         self.training_jobs = (
-            TrainingJobsStack(self, "training-jobs", resolved=resolved) if environment.training_job_queues else None
+            TrainingJobsStack(self, "training-jobs", resolved=resolved, network=network, storage=storage)
+            if environment.training_job_queues
+            else None
         )
         self.observability = (
             ObservabilityStack(

@@ -59,6 +59,8 @@ class StorageStack(cdk.Stack):
                 clients=clients,
                 key=key,
                 protection=protection,
+                standby=subnets.get(storage.home.openzfs.standby_zone or ""),
+                route_table_ids=network.network.node_route_tables,
             )
             if storage.home
             else None
@@ -108,10 +110,8 @@ class StorageStack(cdk.Stack):
             for path, value in zip(lustre_paths(name), astuple(self.lustre_values[name]), strict=True):
                 self.export_value(value, description=f"{OUTPUT_DESCRIPTION}{path}")
         if storage.buckets.checkpoints is None:
-            name = self.checkpoint_bucket.bucket_name
-            self.export_value(name, description=f"{OUTPUT_DESCRIPTION}checkpoint_bucket")
-        # Exported whether another stack uses it or not: CloudFormation refuses to drop an export that is still
-        # imported.
+            self.export_value(self.checkpoint_bucket.bucket_name, description=f"{OUTPUT_DESCRIPTION}checkpoint_bucket")
+        # Exported whether another stack uses it or not: CloudFormation drops no export that is still imported.
         if self.home:
             self.export_value(self.home.dns_name)
         if self.accounting and self.accounting.key:

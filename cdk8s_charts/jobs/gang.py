@@ -4,7 +4,7 @@ import json
 from typing import Any, Final
 
 from ...config.settings.jobs.base import DistributedJob
-from ...config.settings.jobs.kinds import RayJob
+from ...config.settings.jobs.kinds import RayCluster, RayJob
 from ...planning.jobs.plan import JobPlan
 
 _GROUP: Final = "pods"
@@ -23,7 +23,7 @@ def gang_annotations(plan: JobPlan, spec: dict[str, Any], asked: dict[str, str])
         spec: Spec of its pods, as which the places have to be.
         asked: What each of them asks for.
     """
-    own = not isinstance(plan.job, DistributedJob) or isinstance(plan.job, RayJob)
+    own = not isinstance(plan.job, DistributedJob) or isinstance(plan.job, RayJob | RayCluster)
     if plan.engine != "yunikorn" or plan.gang < 2 or own:
         return {}
     group = {"name": _GROUP, "minMember": plan.gang, "minResource": asked}

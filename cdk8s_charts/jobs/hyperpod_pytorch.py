@@ -103,6 +103,9 @@ def _arguments(plan: JobPlan) -> list[str]:
     ]
     if job.checkpoints.checkpointless:
         arguments.append("--inprocess-restart")
+    if job.elastic:
+        # After SIGTERM the agent kills processes within 15 seconds otherwise, whatever Kubernetes grants the pod.
+        arguments.append(f"--shutdown-timeout={job.elastic.graceful_shutdown_timeout_seconds}")
     return arguments + list(job.hyperpodrun_args)
 
 

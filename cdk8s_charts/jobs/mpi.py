@@ -1,6 +1,7 @@
 """MPIJob, of the MPI operator 0.5, for programs of your own and for NVIDIA's nccl-tests."""
 
 from ...config.settings.jobs.kinds import MpiJob, NcclTest
+from ...planning.jobs.mlflow import TRACKING_URI
 from ...planning.jobs.plan import JobPlan
 from .pod import Manifest, beside_template, metadata, pod_template
 
@@ -59,7 +60,8 @@ def _nccl_test(plan: JobPlan, job: NcclTest, slots: int) -> list[str]:
     """Mpirun with one process for each accelerator, which all check their results."""
     ranks = slots * job.start
     # Processes on other nodes see only what mpirun is told to hand on.
-    handed_on = [part for name in ("LD_LIBRARY_PATH", "PATH", *plan.pod.env) for part in ("-x", name)]
+    recorded = (TRACKING_URI,) if plan.mlflow else ()
+    handed_on = [part for name in ("LD_LIBRARY_PATH", "PATH", *plan.pod.env, *recorded) for part in ("-x", name)]
     mpirun = ["mpirun", "--allow-run-as-root", "-np", str(ranks), "-N", str(slots), "--bind-to", "none"]
     sizes = ["-b", job.min_bytes, "-e", job.max_bytes, "-f", "2"]
     counts = ["-g", "1", "-c", "1", "-n", str(job.iterations), "-w", str(job.warmup)]

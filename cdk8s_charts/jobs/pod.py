@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...config.settings.jobs.kinds import SmallPod
+from ...config.settings.jobs.kinds import RayHead, SmallPod
 from ...config.settings.jobs.pods import Affinity, NodeCondition, PodsAffinity
 from ...planning.jobs.plan import JobPlan
 from ...planning.jobs.topology import LABELS
@@ -54,7 +54,7 @@ def pod_template(plan: JobPlan, container: Manifest, **spec: Any) -> Manifest:
 
 
 def beside_template(plan: JobPlan, size: SmallPod, container: Manifest, **spec: Any) -> Manifest:
-    """Template of a pod without accelerators on a node of the same group: a head, a launcher, what submits.
+    """Template of a pod beside those that work, on a node of the same group: a head, a launcher, what submits.
 
     Args:
         plan: The job.
@@ -63,11 +63,12 @@ def beside_template(plan: JobPlan, size: SmallPod, container: Manifest, **spec: 
         spec: Fields of the pod that are the kind's own.
     """
     memory = int(size.memory_gib * 1024)
+    devices = {plan.pod.device: size.accelerators} if isinstance(size, RayHead) and size.accelerators else {}
     small = plan._replace(
         # What prepares data for the accelerators runs where they are.
         job=plan.job.model_copy(update={"init": {}}),
         pod=plan.pod._replace(
-            resources={CPU: int(size.vcpu * 1000), MEMORY: memory},
+            resources={**devices, CPU: int(size.vcpu * 1000), MEMORY: memory},
             limits={},
             huge_pages_mib=0,
             shm_mib=memory // 4,

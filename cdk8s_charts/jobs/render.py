@@ -8,7 +8,7 @@ from typing import Final
 
 from ...config.settings.jobs.patch import patch_of
 from ...planning.jobs.plan import JobPlan
-from . import batch, hyperpod_pytorch, inference, mpi, pytorch, ray, space, train
+from . import batch, hyperpod_pytorch, inference, jobset, leader_worker_set, mpi, pytorch, ray, space, train
 from .nvlink import compute_domain
 from .pod import Manifest
 from .strategic_merge import merged
@@ -18,11 +18,15 @@ KINDS: Final[dict[str, Callable[[JobPlan], list[Manifest]]]] = {
     "hyperpod_pytorch": hyperpod_pytorch.manifests,
     "pytorch": pytorch.manifests,
     "ray": ray.manifests,
+    "ray_cluster": ray.cluster_manifests,
     "nccl_test": mpi.manifests,
     "mpi": mpi.manifests,
     "train": train.manifests,
+    "jobset": jobset.manifests,
+    "leader_worker_set": leader_worker_set.manifests,
     "job": batch.manifests,
     "inference": inference.manifests,
+    "jumpstart": inference.jumpstart,
     "space": space.manifests,
 }
 """What makes the manifests of each kind."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from ...config.settings.jobs.pods import FromConfigMap, FromSecret
+from ...planning.jobs.mlflow import MLFLOW, TRACKING_URI
 from ...planning.jobs.plan import JobPlan
 
 _Object = dict[str, Any]
@@ -63,6 +64,8 @@ def _read_only(plan: JobPlan) -> "Iterator[tuple[str, tuple[str, _Object]]]":
 def variables(plan: JobPlan) -> list[_Object]:
     """The environment of the job's containers: values, then what stands in secrets and config maps."""
     values: list[_Object] = [{"name": name, "value": value} for name, value in plan.pod.env.items()]
+    if plan.mlflow:
+        values += _references(FromConfigMap(env={TRACKING_URI: TRACKING_URI}), "configMapKeyRef", MLFLOW)
     for name, secret in plan.job.secrets.items():
         values += _references(secret, "secretKeyRef", _own(plan, name) if secret.secrets_manager else name)
     for name, config_map in plan.job.config_maps.items():

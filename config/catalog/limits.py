@@ -108,6 +108,8 @@ class KueueLimits(NamedTuple):
     """Of one flavor."""
     topology_levels: int
     """The node's own name included."""
+    image_pull_mb_per_second: int
+    """What a node pulls and unpacks of an image's compressed size, as published of one image on one node."""
 
 
 class EksLimits(NamedTuple):
@@ -124,6 +126,8 @@ class EksLimits(NamedTuple):
     """Of one access entry."""
     control_plane_zones: int
     """At least so many."""
+    service_prefix: tuple[int, int]
+    """Widest and narrowest range of services, in bits of its prefix."""
 
 
 class LustreLimits(NamedTuple):
@@ -169,8 +173,14 @@ class OpenZfsLimits(NamedTuple):
     """FSx for OpenZFS."""
 
     capacity_gib: Range
+    throughput_generation_1: tuple[int, ...]
+    """MB/s of SINGLE_AZ_1 and SINGLE_AZ_HA_1."""
+    iops_per_gib: int
+    """What comes with the capacity, and the least that can be asked for."""
     throughput_generation_2: tuple[int, ...]
     """MB/s of SINGLE_AZ_2, SINGLE_AZ_HA_2 and MULTI_AZ_1."""
+    route_tables: int
+    """The most that MULTI_AZ_1 keeps ways in."""
     backup_days: Range
 
 

@@ -9,7 +9,7 @@ import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from .facts import DATA, cited, table
 
@@ -34,13 +34,13 @@ class Price:
         return self.basis == "ec2"
 
 
-def hourly(instance_type: str, region: str, overrides: Mapping[str, float] | None = None) -> Price | None:
+def hourly(instance_type: str, region: str, overrides: Mapping[str, Price] | None = None) -> Price | None:
     """The on-demand price of one instance for an hour in US dollars; None where nobody says.
 
     `instance_type` has the `ml.` prefix. `overrides` are the environment's own prices by type, which win.
     """
     if overrides and instance_type in overrides:
-        return Price(overrides[instance_type], "file", "set by the environment")
+        return overrides[instance_type]
     prices = _listed().get((instance_type, region), {})
     # HyperPod's own price wins; EC2's is lower.
     basis = "hyperpod" if "hyperpod" in prices else "ec2"
@@ -86,10 +86,10 @@ class ServiceItem:
         return self.unit.endswith("month")
 
 
-def service_price(name: str, region: str, overrides: Mapping[str, float] | None = None) -> Price | None:
+def service_price(name: str, region: str, overrides: Mapping[str, Price] | None = None) -> Price | None:
     """The price of one unit of a service item in US dollars; None where nobody says. `overrides` win."""
     if overrides and name in overrides:
-        return Price(overrides[name], "file", "set by the environment")
+        return overrides[name]
     prices = service_items()[name].prices
     # A price of every region stands as an asterisk.
     return prices.get(region) or prices.get("*")
@@ -122,3 +122,37 @@ def _listed() -> dict[tuple[str, str], dict[str, tuple[str, str]]]:
     for row in rows:
         prices.setdefault((row[kind], row[region]), {})[row[basis]] = row[usd], row[source]
     return prices
+
+
+class PriceProduct(NamedTuple):
+    """What the AWS Price List calls something that podwright counts."""
+
+    item: str
+    service: str
+    """Its service code, such as AmazonEC2."""
+    attributes: dict[str, str]
+    """What tells its products apart, the product family among them."""
+    usage: str
+    """What its usage type ends in, behind the code of a region; empty where the attributes say all."""
+
+    def is_of(self, product: Mapping[str, Any]) -> bool:
+        """Whether a product with these attributes is one: filters of the API cannot ask for the end of a usage type."""
+        usage = product.get("usagetype", "")
+        return not self.usage or usage == self.usage or usage.endswith(f"-{self.usage}")
+
+
+@cache
+def price_products() -> dict[str, PriceProduct]:
+    """The products of everything other than instances whose product is known, by item."""
+    return {row["item"]: _price_product(row) for row in table("price_products")}
+
+
+def _price_product(row: Mapping[str, str]) -> PriceProduct:
+    attributes = dict(pair.split("=") for pair in row["attributes"].split(";"))
+    return PriceProduct(row["item"], row["service"], attributes, row["usage"])
+
+
+def node_product(instance_type: str) -> PriceProduct:
+    """The product of a node of HyperPod, whose price is HyperPod's own."""
+    # As users publish it: the source of HyperPod's own prices in `prices.csv`.
+    return PriceProduct(instance_type, "AmazonSageMaker", {"component": "Cluster"}, f"Cluster:{instance_type}")

@@ -1,7 +1,8 @@
 """From a YAML file to a validated Environment, with every error as a finding at its line."""
 
 import difflib
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any, get_args
@@ -11,13 +12,17 @@ from pydantic_core import ErrorDetails
 
 from ..errors import InvalidFile
 from ..findings import Finding, Level, Path, dotted
+from ..settings.base import ZoneId
 from ..settings.defaults import with_defaults
 from ..settings.environment import Environment
 from .extends import with_extended
+from .other_words import BESIDE, ELSEWHERE
 from .schema import attribute_docstrings
 from .source import EXTENDS, Source, read_source
+from .text_forms import TEXT_FORMS, ZONE_NAME
 
 _ALLOWED_HERE = "; allowed: "
+_ZONE_ID = get_args(ZoneId)[1].pattern
 # What pydantic calls by Python's names.
 _ALLOWED = {
     "int_parsing": "a whole number",
@@ -68,7 +73,9 @@ def environment_from(source: Source, stem: str) -> LoadedEnvironment:
         return LoadedEnvironment(Environment.model_validate(data), source)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        causes = [detail for detail in details if not _is_derived(detail["loc"], data)]
+        causes = [
+            detail for detail in details if not _is_derived(detail["loc"], data) and not _follows(detail, details)
+        ]
         raise InvalidFile(_alternatives_joined(_finding(detail, source) for detail in causes or details)) from None
 
 
@@ -82,6 +89,12 @@ def _alternatives_joined(findings: Iterable[Finding]) -> list[Finding]:
             finding = replace(joined[key], message=f"{joined[key].message}, or {also}")
         joined[key] = finding
     return list(joined.values())
+
+
+def _follows(detail: ErrorDetails, details: Iterable[ErrorDetails]) -> bool:
+    """Whether a list is only too short because its items are wrong."""
+    loc = detail["loc"]
+    return detail["type"] == "too_short" and any(each["loc"][: len(loc)] == loc != each["loc"] for each in details)
 
 
 def _is_derived(loc: Path, specified: Any) -> bool:
@@ -169,15 +182,14 @@ def _finding(detail: ErrorDetails, source: Source) -> Finding:
     shown = dotted(path)
     if kind == "extra_forbidden":
         known = _known_keys(path, source.data)
-        close = difflib.get_close_matches(str(loc[-1]), known, 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"remove it; known here: {', '.join(known)}"
+        hint = _meant(str(loc[-1]), known) or f"remove it; known here: {', '.join(known)}"
         return Finding("ENV001", Level.ERROR, shown, f"{shown} is not a known setting", hint, location)
     if kind in ("missing", "union_tag_not_found"):
         where = f" under {dotted(path[:-1])}" if path[:-1] else ""
         return Finding("ENV002", Level.ERROR, shown, f"{shown} is missing", f"add `{loc[-1]}:`{where}", location)
     if kind == "union_tag_invalid":
-        close = difflib.get_close_matches(str(value[loc[-1]]), context["expected_tags"].replace("'", "").split(", "), 1)
-        hint = f"did you mean {close[0]!r}?" if close else _described(path, source.data)
+        tags = context["expected_tags"].replace("'", "").split(", ")
+        hint = _meant(str(value[loc[-1]]), tags) or _described(path, source.data)
         received = f"{shown} is {_received(value[loc[-1]])}"
         return Finding(
             "ENV003", Level.ERROR, shown, f"{received}{_ALLOWED_HERE}{context['expected_tags']}", hint, location
@@ -186,9 +198,34 @@ def _finding(detail: ErrorDetails, source: Source) -> Finding:
         message = f"{shown} has more than {context['max_length']} entries{_ALLOWED_HERE}at most {context['max_length']}"
         return Finding("ENV003", Level.ERROR, shown, message, _described(path, source.data), location)
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    message = _ALLOWED.get(kind, message.replace("String should match pattern", "text of the form"))
+    message = _ALLOWED.get(kind, TEXT_FORMS.get(context.get("pattern", ""), message))
+    hint = _described(path, source.data)
+    if kind == "model_type":
+        message = f"{message}, such as `{loc[-1]}: {{{_required(path, source.data)}}}`"
+    if isinstance(value, str) and re.fullmatch(ZONE_NAME, value) and context.get("pattern") == _ZONE_ID:
+        hint = (
+            f"a zone has another name in each account; `aws ec2 describe-availability-zones --zone-names {value} "
+            f"--region {value[:-1]} --query 'AvailabilityZones[].ZoneId'` prints its id in yours"
+        )
     message = f"{shown} is {_received(value)}{_ALLOWED_HERE}{message[0].lower()}{message[1:]}"
-    return Finding("ENV003", Level.ERROR, shown, message, _described(path, source.data), location)
+    return Finding("ENV003", Level.ERROR, shown, message, hint, location)
+
+
+def _meant(word: str, known: Sequence[str]) -> str:
+    """A guess at the setting that somebody meant, as a hint; empty where there is none."""
+    close = [name for name in BESIDE.get(word, ()) if name in known] or difflib.get_close_matches(word, known, 1, 0.85)
+    if not close and word in ELSEWHERE:
+        path, value = ELSEWHERE[word]
+        return f"write {path}: {value}"
+    close = close or difflib.get_close_matches(word, known, 1)
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
+def _required(path: Path, data: Any) -> str:
+    """What a mapping at `path` has to have, as YAML."""
+    models = _owners((*path, ""), data)
+    fields = [(name, field) for model in models for name, field in model.model_fields.items() if field.is_required()]
+    return ", ".join(f"{field.alias or name}: …" for name, field in fields)
 
 
 def _received(value: Any) -> str:

@@ -23,7 +23,7 @@ Schema = dict[str, Any]
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 # Of each group of fields at least one is given.
-_ANY_OF: Final = {"Environment": ("instance_groups", "training_job_queues")}
+_ANY_OF: Final = {"Environment": ("instance_groups", "restricted_instance_groups", "training_job_queues")}
 # Of each group of fields exactly one is given. The rules say so too, with a better sentence.
 _ONE_OF: Final = {"InstanceGroup": ("instance_type", "instance_types"), "Lifecycle": ("on_create", "on_init_complete")}
 _EXTENDS: Final = {

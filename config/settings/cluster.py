@@ -8,6 +8,7 @@ from .argo_cd import ArgoCd
 from .base import Cidr, ClusterName, KmsKeyArn, RoleArn, SecurityGroupId, Settings, ZoneIds
 from .benchmarks import Benchmarks
 from .groups import GroupName, RestrictedLustre
+from .jobs.patch import Patch
 from .slurm import Slurm
 from .software import NodeSoftware
 
@@ -29,6 +30,7 @@ AddonName = Literal[
     "aws-mountpoint-s3-csi-driver",
     "aws-ebs-csi-driver",
 ]
+FurtherAddonName = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][A-Za-z0-9_-]*$", max_length=100)]
 Lifecycle = Literal["tolerant", "strict"]
 ControlPlaneLog = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
 
@@ -50,6 +52,18 @@ class AdoptedEks(Settings):
     """true when the HyperPod dependencies chart is already installed and managed by you."""
 
 
+class FurtherAddon(Settings):
+    """An EKS add-on that no part of podwright needs. It comes after the first nodes."""
+
+    version: AddonVersion | None = None
+    """Its version. Default: the one that EKS has as its default on the day of the deployment."""
+    configuration: Patch | None = None
+    """Its configuration values as YAML text (`aws eks describe-addon-configuration` shows them); its own defaults when
+    absent."""
+    service_account_role: RoleArn | None = None
+    """Role of its service account by the cluster's OIDC provider. Default: the role of the node."""
+
+
 class Eks(Settings):
     """The EKS control plane."""
 
@@ -67,6 +81,22 @@ class Eks(Settings):
     """KMS key for Kubernetes secrets; the environment's key when absent."""
     addons: dict[AddonName, AddonVersion] = {}
     """Add-on versions that replace podwright's pins for this Kubernetes version."""
+    addon_configurations: dict[AddonName, Patch] = {}
+    """Configuration values of add-ons as YAML text, over those that podwright gives them."""
+    further_addons: dict[FurtherAddonName, FurtherAddon] = {}
+    """Further add-ons of EKS by name, such as eks-node-monitoring-agent."""
+    authentication: Literal["API", "API_AND_CONFIG_MAP"] = "API"
+    """Who may use the cluster is said by access entries alone, or by the ConfigMap aws-auth as well. EKS goes from
+    API_AND_CONFIG_MAP to API and never back."""
+    service_cidr: Cidr | None = None
+    """Range of the cluster's services, /12 to /24. Default: EKS takes 10.100.0.0/16 or 172.20.0.0/16. A change replaces
+    the cluster."""
+    security_groups: tuple[SecurityGroupId, ...] = ()
+    """Existing security groups that EKS's interfaces in the VPC have beside those that podwright and EKS make, such as
+    one that lets an office network reach the API."""
+    support: Literal["standard", "extended"] | None = None
+    """What follows the end of standard support: an upgrade by EKS, or extended support at six times the price. EKS's
+    default is extended."""
     deletion_protection: bool | None = None
     """Refuse deletion of the control plane. Default: follows `protection`."""
     argo_cd: ArgoCd | None = None

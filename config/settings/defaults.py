@@ -29,10 +29,11 @@ def with_defaults(data: Any) -> Any:
         return data
     # Whoever gave the mapping keeps it as it was.
     data = copy.deepcopy(data)
-    if data.get("training_job_queues"):
+    if data.get("training_job_queues") or data.get("restricted_instance_groups"):
         _default(data, "instance_groups", {})
     _complete_cluster(data)
-    governance, no_cluster = data.get("governance"), data.get("instance_groups") == {}
+    governance = data.get("governance")
+    no_cluster = data.get("instance_groups") == {} and not data.get("restricted_instance_groups")
     if no_cluster:
         _default(_mapping(data, "cluster"), "orchestrator", "none")
         _default(_mapping(data, "cluster"), "system_group", "system")
@@ -52,6 +53,10 @@ def _complete_cluster(data: dict[str, Any]) -> None:
     cluster = _mapping(data, "cluster")
     _default(cluster, "name", data.get("name"))
     _default(cluster, "zones", _texts(_mapping(data, "network").get("zones"))[:2] if data.get("network") else None)
+    if data.get("restricted_instance_groups") and not data.get("instance_groups"):
+        # All that restricted groups can, and nobody else's nodes are there for the system's pods.
+        _default(cluster, "provisioning", "all_or_nothing")
+        _default(cluster, "system_group", _system_group(data["restricted_instance_groups"]))
     if cluster.get("orchestrator") == "slurm":
         _complete_slurm(data, cluster)
         return

@@ -4,23 +4,25 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
+from ..catalog.prices import Price
 from .approvals import ApprovedChanges
-from .base import Account, InstanceTypeName, PolicyArn, Region, Settings, Tags
+from .base import Account, InstanceTypeName, PolicyArn, QueueName, Region, Settings, Tags
 from .cluster import Cluster
 from .defaults import with_defaults
 from .gates import Gates
 from .governance.teams import Governance, UnixId, User, UserName
 from .groups import GroupName, InstanceGroup, RestrictedInstanceGroup
 from .jobs.jobs import Jobs
+from .jobs.training import TrainingJob, TrainingJobName
 from .network import Network
 from .observability import Observability
 from .plan_reminders import PlanReminders
 from .plans import PlanName, TrainingPlan
-from .platform import Platform, QueueName, TrainingJobQueue
+from .platform import Platform, TrainingJobQueue
+from .prices import OwnPrices
 from .storage import Storage
 
 EnvironmentName = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=32)]
-PriceName = Annotated[str, StringConstraints(pattern=r"^(ml\.[a-z0-9-]+\.[a-z0-9]+|[a-z0-9_]+)$", max_length=64)]
 
 
 class Iam(Settings):
@@ -69,10 +71,10 @@ class Environment(Settings):
     plan_reminders: PlanReminders = PlanReminders.model_construct()
     """Who hears that training plans end."""
     instance_groups: dict[GroupName, InstanceGroup] = Field(max_length=100)
-    """Instance groups by name. Order has no meaning. Default: none, only with `training_job_queues`; then there are a
-    network and storage for training jobs, and no cluster."""
+    """Instance groups by name. Order has no meaning. Default: none, only with `restricted_instance_groups`, or with
+    `training_job_queues`; then there are a network and storage for training jobs, and no cluster."""
     restricted_instance_groups: dict[GroupName, RestrictedInstanceGroup] = Field(default={}, max_length=100)
-    """Restricted instance groups by name."""
+    """Restricted instance groups by name, for customising Amazon Nova. They stand alone in their cluster."""
     governance: Governance = Governance.model_construct()
     """Teams, their quotas and the priorities of work."""
     platform: Platform = Platform.model_construct()
@@ -81,6 +83,8 @@ class Environment(Settings):
     """What is measured, shown and told; nothing when absent."""
     training_job_queues: dict[QueueName, TrainingJobQueue] = Field(default={}, validate_default=True)
     """Queues of AWS Batch for SageMaker training jobs, by name."""
+    training_jobs: dict[TrainingJobName, TrainingJob] = {}
+    """Training jobs by name, which `podwright submit` hands to a queue of AWS Batch and a deployment does not."""
     jobs: Jobs = {}
     """Job templates by name, which `podwright submit` hands to the cluster and a deployment does not."""
     gates: Gates | None = None
@@ -91,9 +95,9 @@ class Environment(Settings):
     """Unix groups of theirs by name, each with its id."""
     instance_types: dict[InstanceTypeName, dict[str, Any]] = {}
     """Facts that replace or complete those of the instance catalog, by type and field."""
-    prices: dict[PriceName, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = {}
+    prices: OwnPrices = {}
     """US dollars that you pay, where that differs from the price lists: an hour of an instance type, or a unit of what
-    `podwright cost` prints."""
+    `podwright cost` prints; with its day where `podwright prices fetch` found it."""
     approved_changes: ApprovedChanges = ()
     """Change sets that may be deployed although they replace, delete, buy or interrupt something: digests that
     `podwright diff` prints."""
@@ -109,7 +113,7 @@ class Environment(Settings):
     @field_validator("training_job_queues", mode="after")
     @classmethod
     def _something(cls, queues: dict[str, TrainingJobQueue], info: ValidationInfo) -> dict[str, TrainingJobQueue]:
-        if not queues and info.data.get("instance_groups") == {}:
+        if not queues and info.data.get("instance_groups") == {} and not info.data.get("restricted_instance_groups"):
             raise ValueError("an environment needs instance groups, or queues of training jobs")
         return queues
 
@@ -117,6 +121,14 @@ class Environment(Settings):
     def has_cluster(self) -> bool:
         """Whether it has a HyperPod cluster, rather than queues of training jobs alone."""
         return self.cluster.orchestrator != "none"
+
+    @property
+    def own_prices(self) -> dict[str, Price]:
+        """Its own prices by name, which replace those of the lists."""
+        return {
+            name: Price(own.usd, "file", f"AWS Price List, {own.as_of}" if own.as_of else "set by the environment")
+            for name, own in self.prices.items()
+        }
 
     @property
     def groups(self) -> dict[str, InstanceGroup | RestrictedInstanceGroup]:

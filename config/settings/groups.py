@@ -174,6 +174,9 @@ class InstanceGroup(GroupBase):
     """Scripts of your own; podwright publishes its own when absent."""
     slurm: GroupSlurm | None = None
     """What its nodes are to Slurm. Default with orchestrator slurm: see its settings."""
+    pull_images: tuple[Annotated[str, StringConstraints(pattern=r"^[^\s]+$", max_length=512)], ...] = ()
+    """Images that each node pulls once it has joined, so that the first job on it does not wait for them; only with
+    EKS. Each needs a shell."""
     benchmarks: BenchmarkPolicy | None = None
     """Benchmark kernels when a node boots. report: publish the verdict. gate: have a node that fails replaced as well.
     skip: run none. Default: report with accelerators, skip without."""
@@ -203,6 +206,10 @@ class RestrictedInstanceGroup(GroupBase):
 
     lustre: RestrictedLustre | None = None
     """Scratch file system of this group."""
+    input: S3Uri | None = None
+    """S3 prefix of what its jobs read: data and models."""
+    output: S3Uri | None = None
+    """S3 prefix of what its jobs write: checkpoints and results."""
 
 
 AnyGroup = InstanceGroup | RestrictedInstanceGroup

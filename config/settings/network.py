@@ -66,5 +66,8 @@ class Network(Settings):
     """One NAT gateway in each zone, or a single one in the first zone (cheaper, and a shared fate)."""
     flow_logs_days: int = Field(default=90, ge=0, le=3653)
     """Days that VPC flow logs are kept; 0 turns them off."""
+    node_security_groups: tuple[SecurityGroupId, ...] = ()
+    """Existing security groups that all nodes have beside their own, in which EFA works. A change replaces the
+    cluster."""
     vpc: AdoptedVpc | None = None
     """An existing network to use instead of a new one."""

@@ -3,11 +3,12 @@
 Everything here is off until the file has an `observability:`.
 """
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, StringConstraints, Tag, model_validator
 
-from .base import Settings
+from .base import RoleArn, Settings
+from .jobs.patch import Patch
 from .plan_reminders import Email
 
 Level = Literal["off", "basic", "advanced"]
@@ -50,8 +51,21 @@ GroupId = Annotated[
 ]
 
 
+class ExistingGrafana(Settings):
+    """A workspace of Amazon Managed Grafana that is there, with teams and dashboards of others in it."""
+
+    id: Annotated[str, StringConstraints(pattern=r"^g-[0-9a-f]{10}$")]
+    """Its id."""
+    role: RoleArn
+    """Its role, which gets the permissions to read the environment's metrics, alerts and logs."""
+
+
 class Grafana(Settings):
     """An Amazon Managed Grafana workspace with our data sources and dashboards."""
+
+    existing: ExistingGrafana | None = None
+    """A workspace that is there, to which data sources and dashboards are delivered. It keeps its version and the ways
+    in which people sign in."""
 
     saml: Saml | None = None
     """How people sign in. Default: IAM Identity Center of the organization."""
@@ -176,8 +190,8 @@ class Observability(Settings):
     """Whether the add-on sends the logs of containers to the cluster's log group; only with EKS."""
     slurm_extension_version: Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$")] | None = None
     """Version of HyperPod's own extension that measures Slurm clusters. Default: the latest when it is installed."""
-    slurm_settings: dict[str, Any] = {}
-    """Settings of that extension as its own documentation has them, over those that podwright makes."""
+    slurm_settings: Patch | None = None
+    """Settings of that extension as its own documentation has them, as YAML text, over those that podwright makes."""
     grafana: Annotated[
         Annotated[bool, Tag("switch")] | Annotated[Grafana, Tag("settings")],
         Discriminator(lambda value: "settings" if isinstance(value, dict | Grafana) else "switch"),

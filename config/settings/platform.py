@@ -24,9 +24,10 @@ KUBERAY: Final = "kuberay-operator"
 """Podwright's name of KubeRay's chart, and of its release."""
 KUBEFLOW_TRAINER: Final = "kubeflow-trainer"
 """Podwright's name of the chart of Kubeflow Trainer, and of its release."""
+LEADER_WORKER_SET: Final = "lws"
+"""The name of LeaderWorkerSet's chart, and podwright's of its release."""
 
 BucketName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$")]
-QueueName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?$", max_length=64)]
 OidcProviderArn = Annotated[
     str,
     StringConstraints(
@@ -53,6 +54,10 @@ class KubeRay(Settings):
 
 class KubeflowTrainer(Settings):
     """Kubeflow Trainer, from its own chart: TrainJob."""
+
+
+class LeaderWorkerSets(Settings):
+    """The controller of LeaderWorkerSet, from its own chart."""
 
 
 class GpuOperator(Settings):
@@ -130,6 +135,8 @@ class Platform(Settings):
     """RayJob and its relatives."""
     kubeflow_trainer: KubeflowTrainer | None = None
     """TrainJob, Kubeflow's successor of PyTorchJob."""
+    leader_worker_set: LeaderWorkerSets | None = None
+    """LeaderWorkerSet: groups of pods with a leader, for models that are larger than a node."""
     gpu_operator: GpuOperator | None = None
     """Partitions of GPUs (MIG)."""
     inference: InferenceOperator | None = None
@@ -160,7 +167,8 @@ class Platform(Settings):
     @property
     def stands_alone(self) -> bool:
         """Whether any part is installed after the nodes, rather than with HyperPod's chart before them."""
-        return bool(self.addons) or any(part is not None for part in (self.kuberay, self.kubeflow_trainer, self.mlflow))
+        others = (self.kuberay, self.kubeflow_trainer, self.leader_worker_set, self.mlflow)
+        return bool(self.addons) or any(part is not None for part in others)
 
 
 Capacity = Annotated[dict[InstanceTypeName, Annotated[int, Field(ge=1, le=6758)]], Field(min_length=1)]

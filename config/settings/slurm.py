@@ -4,14 +4,16 @@ Source: SageMaker Developer Guide, "SageMaker HyperPod Slurm configuration" and 
 configuration", 2026-11; SageMaker API, ClusterOrchestratorSlurmConfig.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
 from .base import MountPath, SecurityGroupId, Settings
 
-# Pattern of the API's ClusterPartitionNames.
-PartitionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$", max_length=1024)]
+# What slurm.conf takes as one word; a rule says what the API's ClusterPartitionNames takes of it.
+PartitionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_.-]*$", max_length=1024)]
+API_PARTITION_NAME: Final = r"[a-zA-Z0-9](-*[a-zA-Z0-9])*"
+"""Pattern of the API's ClusterPartitionNames."""
 SecretArn = Annotated[
     str, StringConstraints(pattern=r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:.+$", max_length=2048)
 ]

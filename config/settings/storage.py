@@ -1,12 +1,23 @@
 """Shared file systems and buckets of an environment."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, StringConstraints, model_validator
 
 from ..catalog.limits import limits
-from .base import BucketName, FileSystemId, KmsKeyArn, MountPath, S3Uri, SecurityGroupId, Settings, ZoneId
+from .base import (
+    BucketName,
+    Cidr,
+    FileSystemId,
+    KmsKeyArn,
+    MountPath,
+    RouteTableId,
+    S3Uri,
+    SecurityGroupId,
+    Settings,
+    ZoneId,
+)
 
 ImportExportEvent = Literal["new", "changed", "deleted"]
 # What pydantic reads as true; the scalars of a file are still text when defaults are derived.
@@ -53,6 +64,28 @@ class AdoptedLustre(Settings):
     """Its mount name, as DescribeFileSystems prints it."""
     security_group: SecurityGroupId
     """A security group of it, to which Lustre's ports are opened from the nodes."""
+
+
+class LustreClaim(Settings):
+    """A volume of a Lustre file system and a claim of it, for pods that belong to no team."""
+
+    namespace: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)] = "default"
+    """Namespace of the claim. It has to be there, as `default` is."""
+    path: MountPath | None = None
+    """Folder that pods see, which has to be there; the whole file system when absent."""
+    read_only: bool = False
+    """Whether pods can only read."""
+
+
+class NamedLustreClaim(NamedTuple):
+    """A claim with where the file names it."""
+
+    file_system: str
+    name: str
+    claim: LustreClaim
+
+
+LustreClaimName = Annotated[str, StringConstraints(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
 
 
 def lustre_defaults(specified: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,6 +143,9 @@ class Lustre(Settings):
     """Where nodes and pods mount it."""
     maintenance: Annotated[str, StringConstraints(pattern=r"^[1-7]:([01][0-9]|2[0-3]):[0-5][0-9]$")] = "7:04:00"
     """Weekly maintenance start in UTC, day:HH:MM with Monday as 1."""
+    claims: dict[LustreClaimName, LustreClaim] = {}
+    """Volumes and claims of it in Kubernetes, by the claim's name, for pods without a team; only with EKS. Those of
+    teams are under `access.storage`."""
     existing: AdoptedLustre | None = None
     """An existing file system to mount instead; zone and mount still apply."""
 
@@ -121,18 +157,39 @@ class Lustre(Settings):
 
 
 class OpenZfs(Settings):
-    """FSx for OpenZFS, SINGLE_AZ_2, for home folders."""
+    """FSx for OpenZFS, for home folders."""
 
     zone: ZoneId
-    """Zone id. Default: the cluster's first zone."""
+    """Zone id; with multi_az_1 that of the preferred server. Default: the cluster's first zone."""
+    standby_zone: ZoneId | None = None
+    """Only with multi_az_1, which needs it: zone id of the second server. A change replaces the file system."""
+    endpoint_cidr: Cidr | None = None
+    """Only with multi_az_1: range of the server's addresses, which overlaps no subnet. Default: one that FSx chooses
+    from the VPC's ranges. A change replaces the file system."""
+    route_tables: tuple[RouteTableId, ...] = ()
+    """Only with multi_az_1: route tables of all subnets of nodes, where FSx keeps the way to the server that serves.
+    Default: those that podwright makes; of an existing VPC they have to be given. A change may replace the file
+    system."""
     capacity_gib: int = Field(default=512, ge=64, le=524288)
     """SSD capacity in GiB."""
+    deployment: Literal["single_az_1", "single_az_2", "single_az_ha_1", "single_az_ha_2", "multi_az_1"] = "single_az_2"
+    """Generation of its servers; with ha a second server takes over within the zone, with multi_az_1 in another zone,
+    which has the data as well. A change replaces it."""
     throughput: int = 160
     """Throughput capacity in MB/s."""
+    iops: int | Literal["automatic"] = "automatic"
+    """SSD operations per second, or three for each GiB."""
+    compression: Literal["lz4", "zstd", "none"] = "lz4"
+    """Compression of what is written. A change replaces the file system, whose root volume holds it."""
     mount: MountPath = "/home"
     """Where nodes mount it."""
     backup_days: int = Field(default=7, ge=0, le=90)
     """Days that a daily backup is kept; 0 turns backups off."""
+
+    @property
+    def in_two_zones(self) -> bool:
+        """Whether a second zone has a server and the data."""
+        return self.deployment == "multi_az_1"
 
 
 class Home(Settings):
@@ -169,3 +226,12 @@ class Storage(Settings):
     def lustres(self) -> dict[str, Lustre]:
         """All Lustre file systems by name; the main one is called `lustre`."""
         return ({"lustre": self.lustre} if self.lustre else {}) | self.additional_lustre
+
+    @property
+    def claims(self) -> tuple[NamedLustreClaim, ...]:
+        """All claims of pods without a team."""
+        return tuple(
+            NamedLustreClaim(system, name, claim)
+            for system, each in self.lustres.items()
+            for name, claim in each.claims.items()
+        )

@@ -8,8 +8,8 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from ...config.settings.cluster import AddonName, Eks
-from ...planning.helm.addon_configurations import NETWORK_POLICIES
+from ...config.settings.cluster import AddonName, Eks, FurtherAddon
+from ...planning.helm.addon_configurations import NETWORK_POLICIES, configured
 from ...planning.kubernetes.addons import NODE_ADDONS, addon_version
 from ...planning.rules import check
 from ..common.arguments import checked
@@ -61,8 +61,9 @@ class WorkloadAddons(Construct):
     """The add-ons that run as Deployments and so come after the first nodes: CoreDNS and the FSx CSI driver.
 
     On a cluster without nodes they stay DEGRADED. Whether CloudFormation waits for ACTIVE is not documented; with nodes
-    the question does not arise. The driver mounts file systems that exist (`fsx:DescribeFileSystems`); it may not make
-    or delete any. Its role reaches it by pod identity. Nothing for an existing cluster: its owner decides.
+    the question does not arise. Further add-ons of the file come with them. The driver mounts file systems that exist
+    (`fsx:DescribeFileSystems`); it may not make or delete any. Its role reaches it by pod identity. Nothing for an
+    existing cluster: its owner decides.
 
     Example:
         from podwright.config.settings.cluster import Eks
@@ -90,10 +91,29 @@ class WorkloadAddons(Construct):
         """The add-ons by name."""
         self.driver_role: iam.IRole | None = None
         """Role of the FSx CSI driver, when there is one."""
+        self.further: dict[str, eks.CfnAddon] = {}
+        """The add-ons of `further_addons` by name."""
         if settings.existing is None:
             self.addons["coredns"] = addon(self, "coredns", settings, cluster_name)
             if lustre:
                 self._driver(settings, cluster_name)
+            self.further = {
+                name: self._further(name, item, cluster_name) for name, item in sorted(settings.further_addons.items())
+            }
+
+    def _further(self, name: str, settings: FurtherAddon, cluster_name: str) -> eks.CfnAddon:
+        resource = eks.CfnAddon(
+            self,
+            name,
+            cluster_name=cluster_name,
+            addon_name=name,
+            addon_version=settings.version,
+            configuration_values=_text(self, configured(None, settings.configuration)),
+            service_account_role_arn=settings.service_account_role,
+            resolve_conflicts="OVERWRITE",
+        )
+        resource.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
+        return resource
 
     def _driver(self, settings: Eks, cluster_name: str) -> None:
         """The CSI driver of FSx for Lustre, with a role that its pods take by pod identity."""
@@ -137,7 +157,8 @@ def addon(
         name: Name of the add-on.
         settings: The control plane's settings.
         cluster_name: Name of the EKS cluster.
-        configuration: Its configuration values; its own defaults when absent.
+        configuration: Configuration values that podwright gives it, under those of the file; its own defaults when
+            absent.
     """
     resource = eks.CfnAddon(
         scope,
@@ -145,9 +166,13 @@ def addon(
         cluster_name=cluster_name,
         addon_name=name,
         addon_version=addon_version(name, settings),
-        # By the stack, which resolves tokens within the configuration.
-        configuration_values=(cdk.Stack.of(scope).to_json_string(configuration) if configuration is not None else None),
+        configuration_values=_text(scope, configured(configuration, settings.addon_configurations.get(name))),
         resolve_conflicts="OVERWRITE",
     )
     resource.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
     return resource
+
+
+def _text(scope: Construct, configuration: Mapping[str, Any] | None) -> str | None:
+    # By the stack, which resolves tokens within the configuration.
+    return None if configuration is None else cdk.Stack.of(scope).to_json_string(configuration)

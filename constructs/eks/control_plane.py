@@ -40,11 +40,11 @@ _CONTROL_PLANE_POLICY = "AmazonEKSClusterPolicy"
 class EksControlPlane(Construct):
     """An EKS control plane without any nodes of its own: HyperPod brings those.
 
-    Decided for you: access by access entries alone; nobody becomes admin by creating the cluster; no EKS Auto Mode, no
-    node group, no self-managed add-ons (see `addons.py`); Kubernetes secrets encrypted with the environment's key;
-    rules both ways between the control plane and the nodes. Manifests and charts are applied by the CDK's kubectl
-    provider, which runs in the control-plane subnets and whose role has no AWS permissions beyond what that takes.
-    Its kubectl is 1.35, which fits clusters of 1.34 to 1.36.
+    Decided for you: access by access entries, and by nothing else unless the settings say so; nobody becomes admin by
+    creating the cluster; no EKS Auto Mode, no node group, no self-managed add-ons (see `addons.py`);
+    Kubernetes secrets encrypted with the environment's key; rules both ways between the control plane and the nodes.
+    Manifests and charts are applied by the CDK's kubectl provider, which runs in the control-plane subnets and whose
+    role has no AWS permissions beyond what that takes. Its kubectl is 1.35, which fits clusters of 1.34 to 1.36.
 
     An existing cluster (`settings.existing`) keeps its settings; only rules, access entries and the provider are added.
     The provider then runs with `kubectl_role`, which Lambda has to be able to assume.
@@ -176,6 +176,17 @@ class EksControlPlane(Construct):
         )
         resource = cast(eks.CfnCluster, cluster.node.default_child)
         resource.deletion_protection = bool(settings.deletion_protection)
+        if settings.authentication != "API":
+            resource.add_property_override("AccessConfig.AuthenticationMode", settings.authentication)
+        if settings.service_cidr:
+            resource.add_property_override("KubernetesNetworkConfig.ServiceIpv4Cidr", settings.service_cidr)
+        if settings.security_groups:
+            own = cast(ec2.SecurityGroup, cluster.node.find_child("ControlPlaneSecurityGroup"))
+            # The CDK's class takes one group.
+            groups = [own.security_group_id, *settings.security_groups]
+            resource.add_property_override("ResourcesVpcConfig.SecurityGroupIds", groups)
+        if settings.support:
+            resource.upgrade_policy = eks.CfnCluster.UpgradePolicyProperty(support_type=settings.support.upper())
         self._trim(cluster.node.find_child("KubectlProvider"), key)
         if settings.endpoint == "public_and_private":
             _acknowledge(cluster, "EKS1", "The environment opens the API to the ranges that it names.")

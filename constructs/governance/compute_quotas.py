@@ -24,8 +24,9 @@ class ComputeQuotas(Construct):
     configuration the priority classes that jobs name. Both need the task-governance add-on with its Kueue running.
 
     Decided for you: every default is written out, so that a difference between a template and the cluster is a real
-    one; a quota is called as its team is, the configuration as the cluster is. A new name of a team is a new quota and
-    a new namespace; what becomes of the old one and of what runs in it is not documented, so empty it first.
+    one; a quota is called as its team is, the configuration as the cluster is, unless the file names them. A new
+    name of a team is a new quota and a new namespace; what becomes of the old one and of what runs in it is not
+    documented, so empty it first.
     Source: CloudFormation schemas of both types, 2026-10-20.
 
     Example:
@@ -75,6 +76,7 @@ class ComputeQuotas(Construct):
         check(governance)
         self._tags = [{"Key": name, "Value": value} for name, value in (tags or {}).items()]
         self._cluster_arn, fallback = cluster_arn, governance.task_governance.fallback
+        description = governance.task_governance.description
         self._fallback = (
             ComputeQuotaFallback(self, "Fallback", cluster_arn=cluster_arn, eks_cluster=eks_cluster, key=key)
             if fallback
@@ -93,12 +95,16 @@ class ComputeQuotas(Construct):
         self.scheduler_config = self._define(
             "SchedulerConfig",
             "scheduler_config",
-            {"Name": cluster_name, "SchedulerConfig": scheduler_config(governance, policy)},
+            {
+                "Name": governance.task_governance.name or cluster_name,
+                **({"Description": description} if description else {}),
+                "SchedulerConfig": scheduler_config(governance, policy),
+            },
             after,
         )
         """The scheduler configuration."""
         self.quotas = {
-            team: self._define(f"Quota-{team}", "compute_quota", {"Name": team, **properties}, [self.scheduler_config])
+            team: self._define(f"Quota-{team}", "compute_quota", properties, [self.scheduler_config])
             for team, properties in compute_quotas(governance, policy).items()
         }
         """The quotas by team; what lies in a team's namespace depends on its quota."""

@@ -88,6 +88,7 @@ class TeamIdentities(Construct):
         cluster_arn: str,
         checkpoints: s3.IBucket,
         key: kms.IKey,
+        mlflow_arn: str | None = None,
     ) -> None:
         """Defines roles and associations.
 
@@ -100,6 +101,7 @@ class TeamIdentities(Construct):
             cluster_arn: ARN of the EKS cluster.
             checkpoints: The environment's bucket for checkpoints.
             key: The environment's key, with which that bucket is encrypted.
+            mlflow_arn: ARN of the MLflow app, which roles of teams with `mlflow` may call.
         """
         super().__init__(scope, construct_id)
         self._cluster_arn, self._checkpoints, self._key = cluster_arn, checkpoints, key
@@ -110,6 +112,8 @@ class TeamIdentities(Construct):
             for name, account in settings.access.service_accounts.items() if settings.access else ():
                 api_access, namespace = Construct(self, f"{team}-{name}"), team_namespace(engine, team)
                 role = self._role(api_access, team, namespace, name, account)
+                if mlflow_arn and settings.access and settings.access.mlflow and not account.role:
+                    allow(role, ["sagemaker:CallMlflowAppApi"], [mlflow_arn])
                 association = eks.CfnPodIdentityAssociation(
                     api_access,
                     "Association",

@@ -12,7 +12,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from ...config.catalog.names import benchmark_prefix, cluster_log_group, setup_prefix
-from ...planning.node.permissions import NodePermissions
+from ...planning.node.permissions import NodePermissions, ScriptSource
 from ..common.arguments import checked
 from ..common.permission import allow
 
@@ -26,6 +26,7 @@ _INTERFACES = [f"ec2:{verb}" for verb in (
 )]  # fmt: skip
 _ATTACHMENT = ["ec2:AttachNetworkInterface", "ec2:DetachNetworkInterface", "ec2:ModifyNetworkInterfaceAttribute"]
 _SESSIONS = [f"ssmmessages:{verb}{kind}Channel" for verb in ("Create", "Open") for kind in ("Control", "Data")]
+_PLAIN = cdk.ArnFormat.NO_RESOURCE_NAME
 _NO_RESOURCES = "The action supports no resources."
 
 
@@ -164,6 +165,19 @@ class ExecutionRole(Construct):
             if self.node.try_find_child(construct_id) is None:
                 own = s3.Bucket.from_bucket_name(self, construct_id, source.bucket)
                 self.grant_read(own, source.prefix.rstrip("/"))
+
+        for source in needs.reads:
+            self._grant_prefix(source, ["s3:GetObject"])
+        for source in needs.writes:
+            self._grant_prefix(source, ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"])
+
+    def _grant_prefix(self, source: ScriptSource, actions: Sequence[str]) -> None:
+        """Let jobs of restricted groups use a prefix of somebody else's bucket."""
+        bucket = self._stack.format_arn(service="s3", region="", account="", resource=source.bucket, arn_format=_PLAIN)
+        prefix = source.prefix.strip("/")
+        reason = "Jobs choose the names of what they read and write below the prefix."
+        allow(self.role, actions, [f"{bucket}/{prefix}/*" if prefix else f"{bucket}/*"], because=reason)
+        allow(self.role, ["s3:ListBucket"], [bucket])
 
     def grant_alarms(self, alarms: Sequence[str]) -> None:
         """Let HyperPod look at the alarms, by name, that turn updates back."""

@@ -118,8 +118,12 @@ class EnvironmentNetwork(Construct):
     """Further private subnets of the instance groups, by zone id; zones with one subnet are not in it."""
     control_plane_subnets: dict[str, ec2.ISubnet]
     """Subnets of EKS control-plane interfaces and of interface endpoints, by zone id."""
+    node_route_tables: list[str]
+    """Ids of the route tables of all subnets of instance groups; empty in an existing VPC, which keeps its own."""
     node_security_group: ec2.ISecurityGroup
     """Group of all nodes. Stacks that use it open further ports with `Traffic` in their own scope."""
+    further_security_groups: list[ec2.ISecurityGroup]
+    """Existing groups that nodes have besides."""
     endpoint_security_group: ec2.ISecurityGroup | None
     """Group of the interface endpoints; None in an existing VPC."""
 
@@ -167,6 +171,10 @@ class EnvironmentNetwork(Construct):
             if existing is not None
             else self._node_security_group(closed, protection)
         )
+        self.further_security_groups = [
+            ec2.SecurityGroup.from_security_group_id(self, id, id, mutable=False)
+            for id in settings.node_security_groups
+        ]
 
     @staticmethod
     @checked
@@ -210,6 +218,7 @@ class EnvironmentNetwork(Construct):
         self.node_subnets = vpc.interfaces("nodes")
         self.more_node_subnets = vpc.further_nodes()
         self.control_plane_subnets = vpc.interfaces("control_plane")
+        self.node_route_tables = vpc.route_tables("nodes")
         self.endpoint_security_group = Endpoints(
             self,
             "Endpoints",
@@ -256,6 +265,7 @@ class EnvironmentNetwork(Construct):
             for zone, subnet in subnets.items()
             if subnet.control_plane is not None
         }
+        self.node_route_tables = []
         # Endpoints of an existing network are its owner's, and so is who may reach them.
         self.endpoint_security_group = None
 

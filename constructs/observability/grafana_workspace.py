@@ -8,7 +8,7 @@ from aws_cdk import aws_grafana as grafana
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from ...config.settings.observability import Grafana
+from ...config.settings.observability import ExistingGrafana, Grafana
 from ...planning.rules import check
 from ..common.permission import allow
 from ..common.protection import Protection, removal_policy
@@ -45,6 +45,7 @@ class GrafanaWorkspace(Construct):
     Decided for you: people sign in by IAM Identity Center unless `saml` says otherwise; plug-ins are not installed by
     hand; the role is ours and reads only. Grafana takes it for workspaces of this account and region alone. With
     `protection: retain` the workspace survives its stack, since people keep dashboards of their own in it.
+    An existing one keeps its settings, and its role gets the same permissions.
     Source: Amazon Managed Grafana User Guide, "Cross-service confused deputy prevention", 2026-11.
 
     Example:
@@ -82,7 +83,24 @@ class GrafanaWorkspace(Construct):
         super().__init__(scope, construct_id)
         check(settings)
         stack = cdk.Stack.of(self)
+        existing = settings.existing
 
+        self.role = iam.Role.from_role_arn(self, "Role", existing.role) if existing else self._role(name)
+        """What Grafana asks AWS with."""
+        self._allow(metrics_arn, log_groups)
+        resource = None if existing else self._create(settings, name, protection)
+        self.resource = resource
+        """The workspace; None where it exists."""
+        self.workspace_id: str = resource.attr_id if resource else cast(ExistingGrafana, existing).id
+        """Its id."""
+        # Source: Amazon Managed Grafana API, DescribeWorkspace: the form of `endpoint`.
+        address = f"{self.workspace_id}.grafana-workspace.{stack.region}.amazonaws.com"
+        self.endpoint: str = resource.attr_endpoint if resource else address
+        """Its host name."""
+
+    def _role(self, name: str) -> iam.IRole:
+        """A role that Grafana takes for workspaces of this account and region."""
+        stack = cdk.Stack.of(self)
         workspaces = stack.format_arn(service="grafana", resource="/workspaces", resource_name="*")
         service = iam.ServicePrincipal(
             "grafana.amazonaws.com",
@@ -93,8 +111,9 @@ class GrafanaWorkspace(Construct):
         )
         description = f"Grafana reads metrics and logs of {name}"
         role = iam.Role(self, "Role", assumed_by=cast(iam.IPrincipal, service), description=description)
-        self.role = cast(iam.IRole, role)
-        """What Grafana asks AWS with."""
+        return cast(iam.IRole, role)
+
+    def _allow(self, metrics_arn: str, log_groups: Sequence[str]) -> None:
         queries = ("aps:QueryMetrics", "aps:GetSeries", "aps:GetLabels", "aps:GetMetricMetadata")
         allow(self.role, [*queries, *_RULES], [metrics_arn])
         allow(self.role, _METRICS, ["*"], because="These calls know no resource: metrics and alarms are the account's.")
@@ -105,6 +124,9 @@ class GrafanaWorkspace(Construct):
                 log_groups,
                 because="Log streams are named by what writes them.",
             )
+
+    def _create(self, settings: Grafana, name: str, protection: Protection) -> grafana.CfnWorkspace:
+        """A workspace of its own, with its name, role and ways to sign in."""
         workspace = grafana.CfnWorkspace(
             self,
             "Resource",
@@ -114,19 +136,14 @@ class GrafanaWorkspace(Construct):
             name=name,
             description=f"Dashboards of {name}",
             grafana_version=settings.version,
-            role_arn=role.role_arn,
+            role_arn=self.role.role_arn,
             data_sources=["PROMETHEUS", "CLOUDWATCH"],
             plugin_admin_enabled=False,
             saml_configuration=_saml(settings),
         )
         workspace.apply_removal_policy(removal_policy(protection))
-        workspace.node.add_dependency(role)
-        self.resource = workspace
-        """The workspace."""
-        self.workspace_id: str = workspace.attr_id
-        """Its id."""
-        self.endpoint: str = workspace.attr_endpoint
-        """Its host name."""
+        workspace.node.add_dependency(self.role)
+        return workspace
 
 
 def _saml(settings: Grafana) -> grafana.CfnWorkspace.SamlConfigurationProperty | None:

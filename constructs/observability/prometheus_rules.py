@@ -60,7 +60,7 @@ class PrometheusRules(Construct):
         check(settings)
 
         groups = {
-            "recordings": recording_groups(watched.cluster, settings.scrape_seconds),
+            "recordings": recording_groups(watched.cluster, settings.scrape_seconds, watched.budgets),
             "alerts": alert_groups(settings, watched),
         }
         for kind, content in groups.items():

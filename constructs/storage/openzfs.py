@@ -1,11 +1,14 @@
 """FSx for OpenZFS: home folders that all nodes share."""
 
+from collections.abc import Sequence
+
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from ...config.errors import InvalidValue
 from ...config.settings.storage import OpenZfs
 from ...planning.rules import check
 from ..common.arguments import checked
@@ -20,9 +23,9 @@ _EXPORT_OPTIONS = ["rw", "crossmnt", "sync", "no_root_squash"]
 
 
 class OpenZfsHome(Construct):
-    """An OpenZFS file system of deployment type SINGLE_AZ_2, exported by NFS.
+    """An OpenZFS file system in one zone or two, exported by NFS.
 
-    Decided for you: SSD with the IOPS that FSx derives from the capacity, LZ4 compression, records of 128 KiB. Who
+    Decided for you: SSD, and records of 128 KiB. Who
     may mount it is decided by its security group, which lets in the clients' group and nobody else; root on a client
     is root on the file system, as the set-up of home folders needs. Backups and volumes carry its tags.
     With protection `retain` the file system and its group survive their stack; with `destroy` child volumes and
@@ -46,6 +49,8 @@ class OpenZfsHome(Construct):
         clients: ec2.ISecurityGroup,
         key: kms.IKey,
         protection: Protection,
+        standby: ec2.ISubnet | None = None,
+        route_table_ids: Sequence[str] = (),
     ) -> None:
         """Defines the file system.
 
@@ -54,16 +59,25 @@ class OpenZfsHome(Construct):
             construct_id: Id within the parent.
             settings: The file system.
             vpc: The VPC.
-            subnet: The one subnet that it is in.
+            subnet: The subnet of its server; of the preferred one, if there are two.
             clients: Security group of the nodes.
             key: Encrypts it.
             protection: Whether it survives its stack.
+            standby: The subnet of the second server, which multi_az_1 needs; no other deployment reads it.
+            route_table_ids: Route tables of the clients' subnets, which multi_az_1 needs unless the settings name them.
 
         Raises:
             InvalidSettings: settings that cannot be built.
+            InvalidValue: multi_az_1 without a second subnet or without route tables.
         """
         super().__init__(scope, construct_id)
         check(settings)
+        subnets, tables = [subnet.subnet_id], list[str]()
+        if settings.in_two_zones:
+            tables = [*(settings.route_tables or route_table_ids)]
+            if standby is None or not tables:
+                raise InvalidValue("deployment is multi_az_1, which needs standby and route_table_ids")
+            subnets.append(standby.subnet_id)
 
         group = ec2.SecurityGroup(
             self, "SecurityGroup", vpc=vpc, allow_all_outbound=False, description="FSx for OpenZFS server"
@@ -78,19 +92,27 @@ class OpenZfsHome(Construct):
             file_system_type="OPENZFS",
             storage_type="SSD",
             storage_capacity=settings.capacity_gib,
-            subnet_ids=[subnet.subnet_id],
+            subnet_ids=subnets,
             security_group_ids=[group.security_group_id],
             kms_key_id=key.key_arn,
             open_zfs_configuration=kind.OpenZFSConfigurationProperty(
-                deployment_type="SINGLE_AZ_2",
+                deployment_type=settings.deployment.upper(),
+                preferred_subnet_id=subnet.subnet_id if tables else None,
+                endpoint_ip_address_range=settings.endpoint_cidr,
+                route_table_ids=tables or None,
                 throughput_capacity=settings.throughput,
+                disk_iops_configuration=(
+                    None
+                    if settings.iops == "automatic"
+                    else kind.DiskIopsConfigurationProperty(mode="USER_PROVISIONED", iops=settings.iops)
+                ),
                 automatic_backup_retention_days=settings.backup_days,
                 copy_tags_to_backups=True,
                 copy_tags_to_volumes=True,
                 # Otherwise FSx refuses to delete a file system that has volumes or snapshots.
                 options=["DELETE_CHILD_VOLUMES_AND_SNAPSHOTS"] if protection == "destroy" else None,
                 root_volume_configuration=kind.RootVolumeConfigurationProperty(
-                    data_compression_type="LZ4",
+                    data_compression_type=settings.compression.upper(),
                     record_size_kib=128,
                     nfs_exports=[kind.NfsExportsProperty(client_configurations=[everyone])],
                 ),

@@ -41,9 +41,14 @@ def places() -> dict[Path, str]:
     environments = {
         file.relative_to(ROOT): f"reference/environments/{file.stem}.md" for file in (ROOT / "environments").glob("*")
     }
-    schemas = {file.relative_to(ROOT): file.name for file in (ROOT / "docs").glob("*.json")}
+    beside = {file.relative_to(ROOT): file.name for file in _beside()}
     folders = {Path("docs/decisions"): "decisions/index.md", Path("docs/operator"): "operator.md"}
-    return written() | environments | schemas | folders | finding_pages.sources()
+    return written() | environments | beside | folders | finding_pages.sources()
+
+
+def _beside() -> list[Path]:
+    """What the pages name or show: schemas and pictures."""
+    return sorted(file for file in (ROOT / "docs").iterdir() if file.suffix in (".json", ".svg"))
 
 
 def relinked(text: str, source: Path, page: str, known: dict[Path, str]) -> str:
@@ -106,9 +111,10 @@ def texts() -> dict[str, str]:
 
 
 def program(page: Path) -> str:
-    """The program beside a page that explains it, if there is one."""
-    file = (ROOT / page).with_suffix(".py")
-    return f"\n```python\n{file.read_text(encoding='utf-8').rstrip()}\n```\n" if file.is_file() else ""
+    """The program that a page explains, if there is one: beside it, or in the folder of examples of the same name."""
+    folder = ROOT / "docs/examples" / page.stem
+    files = [file for file in ((ROOT / page).with_suffix(".py"), folder / "train.py") if file.is_file()]
+    return "".join(f"\n```python\n{file.read_text(encoding='utf-8').rstrip()}\n```\n" for file in files)
 
 
 def write(folder: Path) -> Nav:
@@ -118,7 +124,7 @@ def write(folder: Path) -> Nav:
     for page, text in found.items():
         (folder / page).parent.mkdir(parents=True, exist_ok=True)
         (folder / page).write_text(text, encoding="utf-8")
-    for file in (ROOT / "docs").glob("*.json"):
+    for file in _beside():
         shutil.copy(file, folder)
     shutil.copy(Path(__file__).parent / "site.css", folder)
     return navigation({page: title(text) for page, text in found.items()})

@@ -13,6 +13,7 @@ from ...config.loading.artifacts import CACHE, LOCK, LockedArchive, read_artifac
 from ...config.loading.project import Project
 from ...planning.node.archives import Archive, archive_findings, cached_file, digest_of, environment_archives
 from ..output.console import write_line
+from ..output.moving import under_way
 from .downloads import download, download_wheel
 
 
@@ -36,6 +37,7 @@ def run(args: argparse.Namespace) -> int:
         {item for environment in environments for item in environment_archives(environment)}, key=lambda item: item.name
     )
     for item in desired:
+        under_way(f"fetching {item.name}")
         file = fetch(args.project, item, update=args.update)
         write_line(f"{item.name}: {file.relative_to(args.project)}\n  sha256 {digest_of(file)}")
     write_line(

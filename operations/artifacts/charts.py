@@ -41,6 +41,7 @@ from ...config.loading.source import read_source
 from ...config.settings.environment import Environment
 from ...planning.helm.wanted_charts import wanted_charts
 from ..output.console import write_line
+from ..output.moving import under_way
 from ..programs.helm import helm, images_of
 from .http import request
 from .outdated import show
@@ -83,6 +84,7 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "outdated":
         return show(desired.values(), as_json=args.json)
     for item in desired.values():
+        under_way(f"fetching {item.name}")
         fetched = (
             bring(args.project, item, args.source) if args.source else fetch(args.project, item, update=args.update)
         )

@@ -24,6 +24,7 @@ from ..arguments import account_for, add_environment, load
 from ..aws.account import Account
 from ..aws.calls import get, make
 from ..output.console import write_answer, write_line
+from ..output.moving import under_way
 from ..programs.helm import images_of
 from .charts import stand_ins
 from .registry import Registry, copy, digest_of
@@ -50,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "mirror":
         account = account_for(args, environment)
         return mirror(environment, args.project, archives, account)
+    under_way("rendering the charts")
     run_images = images(environment, archives, read_artifacts(args.project))
     document = {"environment": environment.name, "images": [image.to_json() for image in run_images]}
     stand_in = f"These are the sandbox's stand-ins for {', '.join(archives)}, not the real charts."
@@ -116,6 +118,7 @@ def mirror(environment: Environment, root: Path, archives: Mapping[str, ChartArc
     digests = dict(artifacts.mirrors.get(registry, {}))
     foreign = [item.original for item in images(environment, archives, artifacts) if item.original.ecr_region is None]
     for image in foreign:
+        under_way(f"copying {image}")
         try:
             digests[str(image)] = _mirror_one(image, account, Registry(image.registry), target)
         except OSError as error:

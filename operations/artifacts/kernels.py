@@ -28,6 +28,7 @@ from ...config.loading.project import Project
 from ...planning.node.archives import Architecture, Archive, cached_file, digest_of
 from ...planning.node.kernels import MACHINES, SOURCES, environment_programs, programs, recipe, wheels
 from ..output.console import write_line
+from ..output.moving import under_way
 from .assets import fetch
 
 # The first level of compression: the libraries hold machine code that hardly shrinks further, and nodes unpack it.
@@ -50,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
     """Build for every architecture that is wanted."""
     desired = args.architecture or sorted(_needed(args.project))
     for architecture in desired:
+        under_way(f"building the programs for {architecture}")
         file = build(args.project, architecture, update=args.update)
         write_line(f"{file.relative_to(args.project)}\n  {file.stat().st_size:,} bytes, sha256 {digest_of(file)}")
     write_line(

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from ...config.catalog.charts import Chart
-from ..output.console import write_json
-from ..output.tables import new_console, new_table
+from ..output.console import write_json, write_line
+from ..output.tables import new_table
 from .http import RequestFailed, request
 from .registry import Registry
 
@@ -48,7 +48,7 @@ def show(charts: Iterable[Chart], *, as_json: bool) -> int:
     else:
         columns = ["chart", "pinned", "newest", "of", "state"]
         rows = ([one.chart, one.pinned[:12], one.newest[:12], one.released, _state(one)] for one in results)
-        new_console().print(new_table("Charts at their sources", columns, rows, wrapped=["state"]))
+        write_line(new_table("Charts at their sources", columns, rows))
     return 1 if any(item.outdated or item.problem for item in results) else 0
 
 

@@ -43,6 +43,8 @@ class Running:
     log: str
     kubernetes: str = ""
     """What new clusters have: `real`, a control plane of upstream's programs, or `store`."""
+    slurm: str | None = None
+    """Why Slurm clusters have no real Slurm; empty where they have, None where nothing is on record."""
 
     @property
     def endpoint(self) -> str:
@@ -132,8 +134,7 @@ def _started(
         raise SandboxError(f"the sandbox did not come up on port {running.port}:\n{reason}", hint)
     # Such as a cluster whose control plane did not start.
     sys.stderr.write(result.stderr)
-    pid, kind = result.stdout.split()
-    running = replace(running, pid=int(pid), kubernetes=kind)
+    running = replace(running, **json.loads(result.stdout))
     # Only now: a record of a server that did not come up would make the next command wait for it.
     (directory / _RECORD).write_text(json.dumps(asdict(running)))
     return running

@@ -3,19 +3,26 @@
 import json
 import os
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from ...config.errors import CommandError
+from ..output.moving import settle
 from .account import Account
 from .calls import change
 from .clusters import cluster as find_cluster
 from .clusters import nodes as cluster_nodes
+from .unseen import code_of
 
 _FORWARD: Final = "AWS-StartPortForwardingSessionToRemoteHost"
 _PLUGIN: Final = "session-manager-plugin"
 _ONE_COMMAND: Final = "AWS-StartNonInteractiveCommand"
+
+
+class NotConnected(CommandError):
+    """A node takes no session: its agent of Systems Manager does not answer, or it is one of the sandbox's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,26 +72,41 @@ def one_command(account: Account, node: ClusterNode, command: str) -> list[str]:
 def hand_over(command: list[str]) -> NoReturn:
     """Become that command, which from here on has the terminal and its signals."""
     # Not a child process: the plugin reads the terminal and has to get Ctrl-C itself.
+    settle()
     os.execv(command[0], command)
 
 
 def _command(account: Account, request: Mapping[str, Any]) -> list[str]:
-    """The plugin's command line, as the AWS CLI calls it. The session is started here."""
+    """The plugin's command line, as the AWS CLI calls it. The session is started here. Raises NotConnected."""
+    if account.endpoint:
+        return [sys.executable, "-P", "-m", f"{__package__}.sandbox_session", json.dumps(_started(account, request))]
     plugin = shutil.which(_PLUGIN)
     if plugin is None:
         raise CommandError(
             f"{_PLUGIN} is not on PATH",
             'install it: AWS Systems Manager User Guide, "Install the Session Manager plugin"',
         )
-    answer = change(account, "ssm", "start_session", **request)
-    answer.pop("ResponseMetadata", None)
     # The plugin's arguments by position; it reads the answer of StartSession and the request both.
     return [
         plugin,
-        json.dumps(answer),
+        json.dumps(_started(account, request)),
         account.region,
         "StartSession",
         os.environ.get("AWS_PROFILE", ""),
         json.dumps(request),
         account.client("ssm").meta.endpoint_url,
     ]
+
+
+def _started(account: Account, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer of StartSession. Raises NotConnected."""
+    from botocore.exceptions import ClientError
+
+    try:
+        answer = change(account, "ssm", "start_session", **request)
+    except ClientError as error:
+        if code_of(error) != "TargetNotConnected":
+            raise
+        hint = "run it against AWS" if account.endpoint else "`podwright status` shows the nodes that run"
+        raise NotConnected(error.response["Error"]["Message"], hint) from None
+    return {key: value for key, value in answer.items() if key != "ResponseMetadata"}

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import yaml
+
 from ...config.errors import CommandError
 from .calls import Clients, change, find, get, pages
 
@@ -108,10 +110,18 @@ def stack_resources(clients: Clients, name: str) -> list[StackResource]:
 
 
 def template(clients: Clients, name: str, stage: str = "Original") -> Any:
-    """A stack's template; text where it is no JSON."""
+    """A stack's template; text where CloudFormation's short forms are in it, which no CDK writes."""
     body = get(clients, "cloudformation", "get_template", StackName=name, TemplateStage=stage)["TemplateBody"]
     # boto3 hands JSON on as data; through a proxy or a stand-in it may stay text.
-    return json.loads(body) if isinstance(body, str) and body.lstrip().startswith("{") else body
+    if not isinstance(body, str) or not body:
+        return body
+    if body.lstrip().startswith("{"):
+        return json.loads(body)
+    try:
+        # The CDK CLI sends small templates that are no assets as YAML.
+        return yaml.safe_load(body)
+    except yaml.YAMLError:
+        return body
 
 
 def exports(clients: Clients) -> list[dict[str, str]]:

@@ -18,6 +18,7 @@ from ..arguments import open_target
 from ..aws.account import Account
 from ..aws.objects import list_objects, read_text
 from ..output.console import write_json, write_line
+from ..output.moving import under_way
 from .picture import picture
 from .table import write_tables
 
@@ -38,7 +39,9 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError("name result files, or --cluster ENV", "podwright bench show --help", code=2)
     runs = [parsed(path.read_text(encoding="utf-8"), str(path)) for path in _existing(args.files)]
     if args.environment:
-        runs = published(*open_target(args))
+        target = open_target(args)
+        under_way("reading what nodes published")
+        runs = published(*target)
     if args.json:
         write_json([run.model_dump(mode="json") for run in runs])
     else:

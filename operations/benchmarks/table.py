@@ -4,35 +4,35 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ...planning.node.benchmark_results import BenchmarkResults
-from ..output.tables import new_console, new_table
+from ..output.console import write_line
+from ..output.tables import new_table, severity, styled
 from .rows import ORDER, Row, devices_of, faults, rows
 
 _SHOWN_NODES: Final = 40
 _SHOWN_FAULTS: Final = 20
-_COLOURS: Final = {"pass": "green", "warn": "yellow", "fail": "red", "skip": "dim"}
+_OPTIONAL: Final = ("median of bound", "bound", "warns at", "spread", "best", "n")
 
 
 def write_tables(runs: Sequence[BenchmarkResults]) -> None:
     """Print nodes with their verdicts, kernels with their values, and what did not pass."""
-    console = new_console()
-    console.print(_nodes(runs))
-    console.print()
+    write_line(_nodes(runs))
+    write_line()
     resolved_rows = rows(runs)
     for group, instance_type in dict.fromkeys((row.group, row.instance_type) for row in resolved_rows):
         own = [row for row in resolved_rows if (row.group, row.instance_type) == (group, instance_type)]
-        console.print(_kernels(f"{group}, {instance_type}", own, nodes=len(runs) > 1))
-        console.print()
+        write_line(_kernels(f"{group}, {instance_type}", own, nodes=len(runs) > 1))
+        write_line()
     wrong = faults(runs)
     for fault in wrong[:_SHOWN_FAULTS]:
-        console.print(_outcome(fault.outcome).append(f" {fault.where}: {fault.reason}", "default"))
+        write_line(styled(severity(fault.outcome), f" {fault.where}: {fault.reason}"))
     if len(wrong) > _SHOWN_FAULTS:
-        console.print(f"and {len(wrong) - _SHOWN_FAULTS} more; --json has all of them")
+        write_line(f"and {len(wrong) - _SHOWN_FAULTS} more; --json has all of them")
 
 
 def _nodes(runs: Sequence[BenchmarkResults]) -> Any:
     """Every node of few; of many those with the worst verdicts."""
     columns = ("node", "group", "verdict", "what follows", "measured", "seconds")
-    table = new_table("Nodes", columns, right=columns[4:])
+    table = new_table("Nodes", columns, right=columns[4:], optional=("seconds", "group"))
     worst = sorted(runs, key=lambda run: (ORDER.index(run.verdict), run.group, run.instance_id or ""))
     for run in worst[:_SHOWN_NODES]:
         decided = f"{run.decision.action}: {run.decision.reason}" if run.decision else "not decided yet"
@@ -40,7 +40,7 @@ def _nodes(runs: Sequence[BenchmarkResults]) -> Any:
         table.add_row(
             run.instance_id or "?",
             run.group,
-            _outcome(run.verdict),
+            severity(run.verdict),
             decided,
             f"{when} {run.mode}",
             f"{run.seconds:.0f}",
@@ -53,10 +53,10 @@ def _nodes(runs: Sequence[BenchmarkResults]) -> Any:
 def _kernels(title: str, result: Sequence[Row], *, nodes: bool) -> Any:
     """A row for each kernel; with `nodes` the worst is named by its node, else by its device."""
     numbers = ("n", "worst", "median", "best", "spread", "fails at", "warns at", "bound", "median of bound")
-    table = new_table(title, ("kernel", "unit", "outcome", "worst on", *numbers), right=numbers)
+    table = new_table(title, ("kernel", "unit", "outcome", "worst on", *numbers), right=numbers, optional=_OPTIONAL)
     for row in result:
         points, bound = row.points, row.line("bound")
-        head = (row.first.name, row.first.unit, _outcome(row.outcome))
+        head = (row.first.name, row.first.unit, severity(row.outcome))
         if not points:
             table.add_row(*head, "", "0")
             continue
@@ -80,9 +80,3 @@ def number(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"
-
-
-def _outcome(outcome: str) -> Any:
-    from rich.text import Text
-
-    return Text(outcome, _COLOURS[outcome])

@@ -21,8 +21,8 @@ from ..commands import deploy
 from ..environments.checked import stop_on_errors
 from ..gates.run import run_gate
 from ..nodes.setup_records import setup_records
-from ..output.columns import columns
 from ..output.console import write_answer, write_note
+from ..output.tables import Block, new_table
 
 _POLL_SECONDS: Final = 15.0
 _POLL_IN_SANDBOX: Final = 0.3
@@ -132,12 +132,17 @@ def _next(name: str, has_problems: bool) -> str:
     return f"`podwright deploy {name}` brings all groups to the counts of the file"
 
 
-def _lines(document: dict[str, Any]) -> list[str]:
+def _lines(document: dict[str, Any]) -> list[Block]:
     """The answer for people."""
-    shown = [("group", "node", "type", "status", "set-up", "benchmarks", "")]
-    shown += [
+    rows = (
         (row["group"], row["node"], row["type"], row["status"], row["setup"], row["benchmarks"], row["why"])
         for row in document["nodes"]
+    )
+    names = ("group", "node", "type", "status", "set-up", "benchmarks", "")
+    lines = [
+        new_table("", names, rows, optional=("type",)),
+        "",
+        f"{document['verdict']}",
+        *(f"  {text}" for text in document["failed"]),
     ]
-    lines = [*columns(shown), "", f"{document['verdict']}", *(f"  {text}" for text in document["failed"])]
     return [*lines, f"next: {document['next']}"]

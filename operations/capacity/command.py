@@ -28,7 +28,9 @@ from ...planning.purchase.run import Outcome, Result
 from ...planning.purchase.words import plan_name
 from ..arguments import account_for, add_name, add_project, add_sandbox, load
 from ..cdk.progress import Progress
-from ..output.console import from_here, write_answer, write_findings, write_json, write_line, write_note
+from ..command_help import HelpFormatter
+from ..output.console import from_here, write_answer, write_findings, write_json, write_line, write_note, write_text
+from ..output.moving import under_way
 from . import extend, reserve
 from .market import Answer, Region, ask
 from .offers import RegionOffer, amount, counted, described, minute
@@ -92,7 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("extend", _extend, _extend_arguments, _EXTEND, "buy more time for a plan"),
     ):
         subparser = verbs.add_parser(name, help=help_text, description=description)
-        subparser.formatter_class = argparse.RawDescriptionHelpFormatter
+        subparser.formatter_class = HelpFormatter
         add(subparser)
         add_sandbox(subparser)
         subparser.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -195,7 +197,7 @@ def _search(args: argparse.Namespace) -> int:
             write_line(
                 f"\nTo reserve {offer.offer.id}, put this under training_plans, with a name of yours for NAME:\n"
             )
-            write_line("  NAME:\n" + lines(as_plan(request, offer), 4))
+            write_text("  NAME:\n" + lines(as_plan(request, offer), 4))
             write_line(f"\nand run `podwright capacity reserve {environment.name} NAME`.")
     return 0 if any(answer.fitting for answer in answers) else 1
 
@@ -208,6 +210,7 @@ def _answers(regions: list[Region], request: Request) -> list[Answer]:
         problem = answer.problem or f"nothing fits, {len(answer.nearest)} near"
         progress.say(answer.region, counted(len(answer.fitting), "offer") if answer.fitting else problem)
 
+    under_way(f"asking {counted(len(regions), 'region')} for offers")
     return ask(regions, request, now(), answered)
 
 
@@ -216,7 +219,9 @@ def _show(args: argparse.Namespace) -> int:
     environment = load(args).environment
     if args.plan is not None:
         plan_of(environment, args.plan)
-    result = account_plans(environment, account_for(args, environment), args.plan)
+    account = account_for(args, environment)
+    under_way("reading training plans")
+    result = account_plans(environment, account, args.plan)
     if args.json:
         write_json(result)
     else:

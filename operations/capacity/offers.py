@@ -119,10 +119,10 @@ class Comparison:
         return f"≤ {self.percent:+.0f} %"
 
 
-def compared(offer: RegionOffer, prices: Mapping[str, float] | None) -> Comparison | None:
+def compared(offer: RegionOffer, prices: Mapping[str, Price] | None) -> Comparison | None:
     """An offer beside on-demand capacity in its region; None where either price is unknown.
 
-    `prices` are the environment's own, in US dollars for an hour by instance type.
+    `prices` are the environment's own, by instance type.
     """
     types = {part.instance_type for part in offer.offer.parts}
     own = offer.per_instance_hour

@@ -12,7 +12,7 @@ import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,8 @@ from ...config.errors import InvalidFile, PodwrightError
 from ...config.loading.load import environment_from, resolved
 from ...config.loading.source import Source, compose, parse_source, read_source
 
-Values = Mapping[str, str | int | datetime | list[dict[str, str | int | datetime]] | dict[str, str | dict[str, str]]]
+Scalar = str | int | float | date
+Values = Mapping[str, Scalar | list[dict[str, Scalar]] | Mapping[str, Scalar | Mapping[str, Scalar]]]
 """Settings by name, as a mapping of an environment file takes them, such as `training_plans.<plan>`."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9/_.+-]|:(?=[A-Za-z0-9/_.+-]))*")
@@ -155,9 +156,15 @@ def _end(node: Node, text: str) -> int:
 
 
 def _line(name: str, value: Any, column: int) -> str:
-    """A setting of a block mapping whose keys stand in that column; a list gets a line for each item."""
-    if isinstance(value, list):
-        return f"{name}:" + "".join(f"\n{' ' * (column + 2)}{item}" for item in _items(value))
+    """A setting of a block mapping whose keys stand in that column; a list gets a line for each item.
+
+    So does a mapping whose values are mappings.
+    """
+    items = _items(value) if isinstance(value, list) else ()
+    if isinstance(value, dict) and all(isinstance(item, dict) for item in value.values()):
+        items = [f"{key}: {_written(item)}" for key, item in value.items()]
+    if items:
+        return f"{name}:" + "".join(f"\n{' ' * (column + 2)}{item}" for item in items)
     return f"{name}: {_written(value)}"
 
 
@@ -175,7 +182,7 @@ def _written(value: Any) -> str:
             return "{" + ", ".join(f"{_written(key)}: {_written(item)}" for key, item in value.items()) + "}"
         case datetime():
             return shown_time(value)
-        case int():
+        case int() | float() | date():
             return str(value)
     plain = _PLAIN.fullmatch(value) and not _NUMBER.fullmatch(value)
     # What JSON quotes YAML reads as well.

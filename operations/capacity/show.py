@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from ...config.catalog.limits import limits
 from ...planning.purchase.offers import money
+from ..output.tables import Table, new_table, styled
 from .offers import amount, minute, span
 from .plans import Json
-from .table import plan_table, write_blocks
+from .table import write_blocks
 
 _COLOURS: Final = {"Active": "green", "Scheduled": "cyan", "Pending": "yellow", "Failed": "red", "Expired": "dim"}
 _STATES: Final = {"wanted": "not bought", "purchase": "the deployment buys it", "exists": "not found"}
@@ -34,9 +35,9 @@ def write_plans(result: Json, timestamp: datetime) -> None:
     write_blocks(tables, notes)
 
 
-def _plans(title: str, plans: Iterable[Json]) -> Any:
+def _plans(title: str, plans: Iterable[Json]) -> Table:
     columns = ("plan", "status", "what", "zone", "from (UTC)", "to (UTC)", "instances", "groups")
-    table = plan_table(title, columns)
+    table = new_table(title, columns, right=(), optional=("groups", "what"))
     for plan in plans:
         aws = plan["aws"]
         groups = ", ".join(f"{name} {count}" for name, count in plan["groups"].items())
@@ -57,7 +58,7 @@ def _instances(counts: Json) -> str:
     return f"{counts['total']}{f': {existing}' if existing else ''}"
 
 
-def _parts(plan: Json) -> Any:
+def _parts(plan: Json) -> Table:
     rows = (
         (
             part["zone"],
@@ -69,16 +70,17 @@ def _parts(plan: Json) -> Any:
         )
         for part in plan["aws"]["parts"]
     )
-    return plan_table(f"Parts of {plan['plan']}", ("zone", "status", "what", "count", "from (UTC)", "to (UTC)"), rows)
+    names = ("zone", "status", "what", "count", "from (UTC)", "to (UTC)")
+    return new_table(f"Parts of {plan['plan']}", names, rows, right=("count",))
 
 
-def _ultraservers(plan: Json) -> Any:
+def _ultraservers(plan: Json) -> Table:
     servers = plan["ultraservers"]
     rows = ((server["id"], server["health"], server["type"], _instances(server)) for server in servers)
-    return plan_table(f"UltraServers of {plan['plan']}", ("id", "health", "what", "instances"), rows)
+    return new_table(f"UltraServers of {plan['plan']}", ("id", "health", "what", "instances"), rows, right=())
 
 
-def _extensions(plan: Json) -> Any:
+def _extensions(plan: Json) -> Table:
     rows = (
         (
             item["offering"],
@@ -91,7 +93,7 @@ def _extensions(plan: Json) -> Any:
         for item in plan["extensions"]
     )
     columns = ("offering", "status", "payment", "from (UTC)", "to (UTC)", "upfront")
-    return plan_table(f"Extensions of {plan['plan']}", columns, rows)
+    return new_table(f"Extensions of {plan['plan']}", columns, rows, right=("upfront",))
 
 
 def _notes(plan: Json, timestamp: datetime) -> Iterable[str]:
@@ -121,6 +123,4 @@ def _time(text: str | None) -> str:
 
 
 def _status(status: str) -> Any:
-    from rich.text import Text
-
-    return Text(status, _COLOURS.get(status, "default"))
+    return styled((status, _COLOURS.get(status, "default")))

@@ -1,33 +1,18 @@
 """Offers as a table, and as JSON."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Final
 
 from ...config.settings.environment import Environment
 from ...planning.purchase.offers import Part
-from ..output.tables import new_console, new_table
+from ..output.console import write_line
+from ..output.tables import Block, Table, new_table
 from .extend import Extension
 from .market import Answer
 from .offers import RegionOffer, amount, compared, file_systems, hours, minute, span, zone_coverage
 
-_LOG_WIDTH: Final = 170
 _SHOWN: Final = 8
-_WRAPPED: Final = ("plan", "what", "there", "offering", "id", "instances", "groups")
-_RIGHT: Final = (
-    "#",
-    "length",
-    "count",
-    "upfront",
-    "instance-hour",
-    "on demand",
-    "free",
-    "in use",
-    "spare",
-    "unhealthy",
-)
-plan_table: Final = partial(new_table, right=_RIGHT, wrapped=_WRAPPED)
-"""A table about plans, whose ids and times stay on one line."""
+_RIGHT: Final = ("#", "count", "upfront", "instance-hour", "on demand")
 _LOWER_BOUND: Final = "≤: HyperPod's price is not published there, and EC2's, which is lower, stands in."
 
 
@@ -57,12 +42,12 @@ def legend(environment: Environment, shown: Sequence[RegionOffer]) -> list[str]:
         return []
     systems = [f"{name} in {zone}" for name, zone in file_systems(environment).items()]
     has = ", ".join([f"subnets in {', '.join(environment.network.zones)}", *systems])
-    comparisons = [compared(row, environment.prices) for row in shown]
+    comparisons = [compared(row, environment.own_prices) for row in shown]
     bounded = any(comparison and comparison.on_demand.lower_bound for comparison in comparisons)
     return [f"there: what of {environment.name} is in that zone; it has {has}.", *([_LOWER_BOUND] if bounded else [])]
 
 
-def offer_blocks(title: str, environment: Environment, shown: Sequence[RegionOffer]) -> list[Any]:
+def offer_blocks(title: str, environment: Environment, shown: Sequence[RegionOffer]) -> list[Block]:
     """A table with a row for each part of an offer, and what is too long for it: ids, and how offers differ.
 
     What holds for the whole offer stands in its first row.
@@ -73,7 +58,7 @@ def offer_blocks(title: str, environment: Environment, shown: Sequence[RegionOff
     for number, offer in enumerate(shown, 1):
         existing = {zone.zone: str(zone) for zone in zone_coverage(environment, offer)}
         whole = [str(number), *([offer.region] if regions else [])]
-        costs = [_fee(offer), _hourly(offer), str(compared(offer, environment.prices) or "unknown")]
+        costs = [_fee(offer), _hourly(offer), str(compared(offer, environment.own_prices) or "unknown")]
         for part in offer.offer.parts:
             times = (minute(part.start), minute(part.end))
             count = str(part.ultraserver_count or part.count)
@@ -82,10 +67,13 @@ def offer_blocks(title: str, environment: Environment, shown: Sequence[RegionOff
         differs = f"  {'; '.join(offer.differs)}" if offer.differs else ""
         lines.append(f"{number:>3}  {offer.offer.id}{differs}")
     columns = (*columns, "upfront", "instance-hour", "on demand", "there")
-    return [plan_table(title, columns, rows), "\n".join(lines)]
+    return [
+        new_table(title, columns, rows, right=_RIGHT, optional=("there", "to (UTC)", "on demand")),
+        "\n".join(lines),
+    ]
 
 
-def extension_table(title: str, offers: Sequence[Extension], count: int) -> Any:
+def extension_table(title: str, offers: Sequence[Extension], count: int) -> Table:
     """A table of offers to prolong a plan of that many instances."""
     rows = (
         (
@@ -98,17 +86,17 @@ def extension_table(title: str, offers: Sequence[Extension], count: int) -> Any:
         )
         for offer in offers
     )
-    return plan_table(title, ("offer", "from (UTC)", "to (UTC)", "length", "upfront", "instance-hour"), rows)
+    names = ("offer", "from (UTC)", "to (UTC)", "length", "upfront", "instance-hour")
+    return new_table(title, names, rows, right=names[3:], optional=("to (UTC)",))
 
 
-def write_blocks(blocks: Sequence[Any], notes: Sequence[str]) -> None:
+def write_blocks(blocks: Sequence[Block], notes: Sequence[str]) -> None:
     """Print tables and texts, and what there is to say about them."""
-    console = new_console(_LOG_WIDTH)
     for block in blocks:
-        console.print(block, soft_wrap=isinstance(block, str))
-        console.print()
+        write_line(block)
+        write_line()
     for note in notes:
-        console.print(note, soft_wrap=True)
+        write_line(note)
 
 
 def answer_json(environment: Environment, answer: Answer) -> dict[str, Any]:
@@ -123,7 +111,7 @@ def answer_json(environment: Environment, answer: Answer) -> dict[str, Any]:
 
 def offer_json(environment: Environment, result: RegionOffer) -> dict[str, Any]:
     """An offer for machines: prices as numbers, times in UTC."""
-    offer, comparison, price = result.offer, compared(result, environment.prices), result.per_instance_hour
+    offer, comparison, price = result.offer, compared(result, environment.own_prices), result.per_instance_hour
     return {
         "id": offer.id,
         "region": result.region,

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -15,9 +16,14 @@ _LAST_LINES: Final = 12
 
 
 def environment_context(project: Path, name: str) -> dict[str, str]:
-    """What tells the app which environment a command line means by a name or a file."""
+    """What tells the app which environment a command line means by a name or a file, and which quotas are in force."""
     # The app runs in the project's folder, and a path on the command line is relative to the user's.
-    return {"environment": name if name in Project.at(project).names else str(Path(name).resolve())}
+    return {"environment": name if name in Project.at(project).names else str(Path(name).resolve())} | now_context()
+
+
+def now_context() -> dict[str, str]:
+    """What tells the app the time, which it never looks at by itself: two syntheses of one moment are equal."""
+    return {"at": datetime.now(UTC).isoformat(timespec="minutes")}
 
 
 def synthesize(

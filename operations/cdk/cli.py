@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Final, Literal
 
 from ..aws.account import Account
+from ..output.moving import settle
 from .progress import Progress
 
 App = Literal["synthesize", "written", "none"]
@@ -48,6 +49,7 @@ class Cdk:
     def run(self, *arguments: str) -> int:
         """Synthesize and run with the terminal's own input and output. Returns the exit code."""
         forget_the_dead(self.assembly)
+        settle()
         # The exit code alone: what the CLI says goes to the terminal.
         return subprocess.run(
             [*_CLI, *arguments, *self._synthesis()], cwd=self.project, env=self._variables()
@@ -60,7 +62,7 @@ class Cdk:
         interrupt reaches the CLI as well; it is waited for, so that nothing continues unseen.
         """
         forget_the_dead(self.assembly)
-        progress.begin()
+        progress.begin(arguments[0], synthesizes=app == "synthesize")
         self.log.parent.mkdir(parents=True, exist_ok=True)
         source = {"synthesize": self._synthesis(), "written": ["--app", str(self.assembly)], "none": []}[app]
         with (

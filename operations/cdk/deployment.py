@@ -3,7 +3,7 @@
 import argparse
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -70,10 +70,13 @@ def deployed_stacks(account: Account, environment: str, project: Path, *, nested
     return sorted(shown, key=lambda stack: stack.created)
 
 
-def watch(cdk: Cdk, progress: Progress) -> None:
-    """Have `progress` follow CloudFormation's events on the environment's stacks while the CLI runs next."""
+def watch(cdk: Cdk, progress: Progress, total: Callable[[str], int | None] = lambda _: None) -> None:
+    """Have `progress` follow CloudFormation's events on the environment's stacks while the CLI runs next.
+
+    `total` gives the number of resources of a stack by its name.
+    """
     listed = partial(deployed_stacks, cdk.account, cdk.environment, cdk.project, nested=True)
-    progress.watch(StackEvents(cdk.account, listed))
+    progress.watch(StackEvents(cdk.account, listed), total)
 
 
 def wait_for_earlier_run(cdk: Cdk, progress: Progress) -> None:

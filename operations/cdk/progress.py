@@ -9,18 +9,24 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, TextIO
 
+from ..output.console import write_to
+from ..output.moving import Bar, settle, show
+from ..output.terminal import can_redraw
 from .events import Event, EventsUnseen
 
 _SYNTHESIZED: Final = re.compile(r"✨  Synthesis time: ([0-9.]+)s")
 # The CLI repeats CloudFormation's events in columns.
 _COLUMN: Final = " | "
 _POLL_SECONDS: Final = 5.0
+_PHASES: Final = {"synth": "synthesis", "deploy": "deployment", "destroy": "deletion"}
 _SILENCE: Final = 30.0
 
 
 @dataclass(slots=True)
 class _Stack:
     begun: datetime
+    total: int | None = None
+    """How many resources it will have; None where only CloudFormation knows what it does to them."""
     working_on: dict[tuple[str, str], str] = field(default_factory=dict)
     """The types of the resources that are at work, by stack and logical id."""
     finished: set[tuple[str, str]] = field(default_factory=set)
@@ -31,8 +37,8 @@ class Progress:
 
     What happens it has from CloudFormation (`watch`), not from what the CLI prints.
 
-    On a terminal the last line is rewritten once a second. Elsewhere a line follows when nothing was said for half a
-    minute, so that a log shows that the deployment lives.
+    On a terminal the phase and a bar for each stack at work are drawn once a second. Elsewhere each phase is a line,
+    and one follows when nothing was said for half a minute, so that a log shows that the deployment lives.
     """
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -49,6 +55,8 @@ class Progress:
         self._stream = stream or sys.stderr
         self._clock = clock
         self._events: Callable[[], Collection[Event]] | None = None
+        self._total: Callable[[str], int | None] = lambda _: None
+        self._phase = self._next = ""
         self._stacks: dict[str, _Stack] = {}
         self._begun = self._spoken = self._polled = clock()
 
@@ -57,40 +65,44 @@ class Progress:
         """Minutes and seconds since the start."""
         return _span(self._clock() - self._begun)
 
-    def watch(self, events: Callable[[], Collection[Event]]) -> None:
-        """Follow what `events` gives from call to call, in the next run of the CLI."""
-        self._events = events
+    def watch(
+        self, events: Callable[[], Collection[Event]], total: Callable[[str], int | None] = lambda _: None
+    ) -> None:
+        """Follow what `events` gives from call to call, in the next run of the CLI.
 
-    def begin(self) -> None:
-        """The CLI is about to start: what happens from here on counts."""
+        `total` gives the number of resources of a stack by its name, once it is synthesized.
+        """
+        self._events, self._total = events, total
+
+    def begin(self, command: str, *, synthesizes: bool = False) -> None:
+        """The CLI is about to start that command: what happens from here on counts."""
+        self._next = _PHASES.get(command, command)
+        self._enter("synthesis" if synthesizes else self._next)
         # The first read only marks where the events stand now.
         self._poll()
 
     def line(self, text: str) -> None:
         """Take in one line of the CLI."""
         if match := _SYNTHESIZED.match(text):
-            self.say("synthesize", f"{float(match[1]):.1f} s")
+            self.say("synthesis", f"{float(match[1]):.1f} s")
+            if self._phase != self._next:
+                self._enter(self._next)
         elif text.strip() and _COLUMN not in text:
             self.last.append(text.rstrip())
 
     def say(self, what: str, result: str) -> None:
         """Print a line that stays."""
-        self._clear()
-        self._stream.write(f"  {what:<24} {result}\n")
-        self._stream.flush()
+        write_to(self._stream, f"  {what:<24} {result}")
         self._spoken = self._clock()
 
     def tick(self) -> None:
         """Show what is at work. Call it about once a second."""
         if self._clock() - self._polled >= _POLL_SECONDS:
             self._poll()
-        if self._stream.isatty():
-            self._clear()
-            # A line that wraps could not be taken away again.
-            self._stream.write(f"  {self._at_work()}"[:110])
-            self._stream.flush()
+        if can_redraw(self._stream):
+            self._show()
         elif self._clock() - self._spoken >= _SILENCE:
-            self.say("at work", self._at_work())
+            self.say(self._phase or "at work", self._at_work())
 
     def end(self) -> None:
         """The CLI has ended: take in what happened since the last read."""
@@ -99,13 +111,23 @@ class Progress:
         self._events = None
 
     def close(self) -> None:
-        """Take the moving line away."""
-        self._clear()
-        self._stream.flush()
+        """Take the moving lines away."""
+        settle()
 
-    def _clear(self) -> None:
-        if self._stream.isatty():
-            self._stream.write("\r\x1b[K")
+    def _enter(self, phase: str) -> None:
+        """Say which phase begins."""
+        self._phase = phase
+        if can_redraw(self._stream):
+            self._show()
+        else:
+            self.say(phase, "begins")
+
+    def _show(self) -> None:
+        bars = [
+            Bar(name, len(stack.finished), stack.total, " ".join(list(stack.working_on.values())[:1]))
+            for name, stack in self._stacks.items()
+        ]
+        show(self._stream, f"  {self.elapsed}  {self._phase}", bars, self._clock())
 
     def _poll(self) -> None:
         if self._events is None:
@@ -125,6 +147,8 @@ class Progress:
         """Note which resources are at work or finished, and keep what failed or turned a stack back."""
         self.touched.add(event.outermost)
         stack = self._stacks.setdefault(event.outermost, _Stack(event.time))
+        if event.logical_id == event.outermost and event.status == "CREATE_IN_PROGRESS":
+            stack.total = self._total(event.outermost)
         resource = (event.stack, event.logical_id)
         if event.of_resource and event.status.endswith("_IN_PROGRESS"):
             stack.working_on[resource] = event.type
@@ -156,8 +180,7 @@ class Progress:
             " ".join((name, f"{len(stack.finished)} done", *list(stack.working_on.values())[:1]))
             for name, stack in self._stacks.items()
         ]
-        idle = "finishing" if self.touched else "preparing"
-        return f"{self.elapsed}  {', '.join(shown) or idle}"
+        return f"{self.elapsed}  {', '.join(shown)}".rstrip()
 
 
 def _span(seconds: float) -> str:

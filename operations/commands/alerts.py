@@ -12,14 +12,14 @@ from ...config.errors import CommandError
 from ...config.findings import listed
 from ...config.loading.project import Project
 from ...config.settings.observability import Observability
-from ...planning.monitoring.alerts import Watched, alert_groups, threshold, unmeasured, wanted, watched
-from ...planning.monitoring.alerts.alert import Alert
+from ...planning.monitoring.alerts import Watched, alert_groups, unmeasured, watched
 from ...planning.monitoring.alerts.manager import as_yaml, definition
 from ...planning.monitoring.recordings import recording_groups
 from ..arguments import add_name
+from ..environments.alerts import alert_rows, begins, lasts, told
 from ..environments.checked import stop_on_errors
-from ..output.columns import columns
-from ..output.console import write_answer, write_line
+from ..output.console import write_answer, write_text
+from ..output.tables import Block, new_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,14 +42,15 @@ def run(args: argparse.Namespace) -> int:
     types = environment_types(environment.instance_types)
     cluster = watched(environment, types)
     if args.rules:
-        groups = [*recording_groups(cluster.cluster, settings.scrape_seconds), *alert_groups(settings, cluster)]
-        write_line(as_yaml({"groups": groups}).rstrip())
+        recorded = recording_groups(cluster.cluster, settings.scrape_seconds, cluster.budgets)
+        groups = [*recorded, *alert_groups(settings, cluster)]
+        write_text(as_yaml({"groups": groups}).rstrip())
     elif args.manager:
-        write_line(_manager(settings, environment.account, environment.region).rstrip())
+        write_text(_manager(settings, environment.account, environment.region).rstrip())
     else:
         write_answer(
             args.json,
-            {"alerts": [_row(alert, settings, cluster) for alert in wanted(settings, cluster)]},
+            {"alerts": alert_rows(settings, cluster)},
             _lines(settings, cluster, unmeasured(environment, types)),
         )
     return 0
@@ -61,33 +62,14 @@ def _manager(settings: Observability, account: str, region: str) -> str:
     return definition({kind: f"arn:aws:sns:{region}:{account}:TOPIC-FOR-{kind.upper()}" for kind in kinds}, region)
 
 
-def _row(alert: Alert, settings: Observability, cluster: Watched) -> dict[str, str | float | None]:
-    value = threshold(alert, settings, cluster)
-    minutes = value if alert.minutes is None else alert.minutes
-    begins = None if alert.minutes is None or "$threshold" not in alert.expression else value
-    return {
-        "name": alert.name,
-        "severity": alert.severity,
-        "threshold": begins,
-        "unit": alert.unit if begins is not None else "",
-        "minutes": minutes,
-    }
-
-
-def _lines(settings: Observability, cluster: Watched, missing: list[str]) -> Iterator[str]:
+def _lines(settings: Observability, cluster: Watched, missing: list[str]) -> Iterator[Block]:
     """The table of alerts, who is told, and what these levels of metrics leave out."""
-    rows = [("ALERT", "SEVERITY", "BEGINS AT", "FOR")]
-    for alert in wanted(settings, cluster):
-        row = _row(alert, settings, cluster)
-        begins = "" if row["threshold"] is None else f"{row['threshold']:g} {row['unit']}"
-        minutes = f"{row['minutes']:g} min" if row["minutes"] else "at once"
-        rows.append((alert.name, alert.severity, begins, minutes))
-    yield from columns(rows)
-    messages = [*settings.alerts.emails, *(name for name in ("slack", "teams") if getattr(settings.alerts.chat, name))]
+    rows = [(row["name"], row["severity"], begins(row), lasts(row)) for row in alert_rows(settings, cluster)]
+    yield new_table("", ("alert", "severity", "begins at", "for"), rows)
     yield ""
     yield (
-        f"Told: {listed(messages, 'and')}."
-        if messages
+        f"Told: {listed(addresses, 'and')}."
+        if (addresses := told(settings))
         else "Nobody is told: `alerts` has neither addresses nor channels."
     )
     if missing:

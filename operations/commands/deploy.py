@@ -10,10 +10,11 @@ refused unless it is named.
 import argparse
 import sys
 from collections.abc import Mapping
+from functools import partial
 
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ...config.errors import CommandError
-from ...config.findings import errors
+from ...config.findings import counted, errors
 from ...config.loading.load import LoadedEnvironment
 from ...config.settings.environment import Environment
 from ...planning.delivery.missing_artifacts import missing_artifacts
@@ -27,9 +28,12 @@ from ..cdk.progress import Progress
 from ..effects.approval import stop_unapproved
 from ..effects.document import change_set
 from ..effects.show import lines
+from ..effects.templates import resources, synthesized
 from ..live.cluster_table import report, write_report
 from ..output.confirm import confirm
-from ..output.console import write_findings, write_json, write_note
+from ..output.console import write_findings, write_json, write_line, write_note
+from ..output.moving import under_way
+from ..output.tables import Table, new_table
 from ..preflight.command import summary
 from ..preflight.inquiry import findings_of, preflight
 from ..preflight.stand_ins import make_stand_ins
@@ -73,6 +77,7 @@ def deploy(args: argparse.Namespace, counts: Mapping[str, int] | None = None, *,
         checked += chart_type_findings(args.project, environment, loaded.source)
     write_findings(checked, sys.stderr)
     if errors(checked):
+        write_note(f"nothing was deployed: {counted(checked)}")
         return 1
     if environment.cluster.orchestrator == "eks" and is_sandboxed(environment, args.sandbox):
         # The sandbox installs charts and manifests with them, minutes from here.
@@ -91,8 +96,9 @@ def deploy(args: argparse.Namespace, counts: Mapping[str, int] | None = None, *,
     looked = asked or _has_something_to_lose(environment, cdk)
     if looked:
         _review_changes(args, loaded, cdk, progress, asked)
+    first = not deployed_stacks(cdk.account, cdk.environment, cdk.project)
     options = ("--require-approval", "never", "--progress", "events", "--concurrency", "4")
-    watch(cdk, progress)
+    watch(cdk, progress, partial(_resource_count, cdk))
     # What somebody looked at is what is deployed: the same files, and no second synthesis.
     if cdk.follow(progress, "deploy", f"{environment.name}/*", *options, app="written" if looked else "synthesize"):
         raise failure(cdk, progress)
@@ -102,24 +108,50 @@ def deploy(args: argparse.Namespace, counts: Mapping[str, int] | None = None, *,
     write_note(f"{environment.name}: deployed in {progress.elapsed}")
     if quiet:
         return 0
+    under_way(f"reading {environment.cluster.name}")
     resolved_report = report(environment, cdk.account, args.project)
     if args.json:
         write_json(resolved_report)
     else:
         write_report(resolved_report)
+        if first:
+            write_line()
+            write_line(_next_steps(environment, sandbox=args.sandbox))
     return 0
 
 
 def _is_healthy(args: argparse.Namespace, loaded: LoadedEnvironment, cdk: Cdk, progress: Progress) -> bool:
     """Whether the account has nothing that would make the deployment fail; prints what it has."""
     # Whether the account is bootstrapped is looked at next, with what to do about it.
+    under_way("looking at the account")
     outcomes = preflight(loaded, cdk.account, args.project, left_out=("PRE001",))
     progress.say("preflight", summary(outcomes))
     resolved_findings = findings_of(outcomes)
     write_findings(resolved_findings, sys.stderr)
     if errors(resolved_findings):
-        write_note("nothing was deployed; --no-preflight deploys in spite of this")
+        words = "--no-preflight deploys in spite of this"
+        write_note(f"nothing was deployed: {counted(resolved_findings)}; {words}")
     return not errors(resolved_findings)
+
+
+def _resource_count(cdk: Cdk, stack: str) -> int:
+    """How many resources a synthesized stack has, those of the stacks nested in it included."""
+    templates = synthesized(cdk.assembly, cdk.environment)
+    names = [name for name in templates if name == stack or name.startswith(f"{stack}/")]
+    return sum(len(resources(templates[name])) for name in names)
+
+
+def _next_steps(environment: Environment, *, sandbox: bool) -> Table:
+    """What somebody does after a first deployment."""
+    where = " --sandbox" if sandbox else ""
+    steps = [(f"podwright report {environment.name}", "writes one HTML file on what was deployed")]
+    if environment.jobs:
+        steps.append(
+            (f"podwright submit {environment.name} {next(iter(environment.jobs))}{where}", "hands a job to it")
+        )
+    if environment.observability:
+        steps.append((f"podwright dashboards preview {environment.name}", "draws its dashboards without a Grafana"))
+    return new_table("Next", (), steps)
 
 
 def _has_something_to_lose(environment: Environment, cdk: Cdk) -> bool:
@@ -139,6 +171,7 @@ def _review_changes(
         raise CommandError("nobody can be asked here", "--yes deploys without showing the changes and asking", 2)
     if cdk.follow(progress, "synth", "--quiet", f"{cdk.environment}/*"):
         raise failure(cdk, progress)
+    under_way("comparing with what is deployed")
     resolved_set = change_set(loaded.environment, cdk.account, cdk.project, cdk.assembly, args.allow)
     harm = [need for need in resolved_set.approvals if need.refused and not need.approved]
     if asked or harm:

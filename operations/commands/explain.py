@@ -6,13 +6,13 @@ every finding.
 
 import argparse
 import difflib
-import sys
 
 from ...config.errors import CommandError
 from ...config.findings import listed
 from ...planning.monitoring.alerts import alerts, pages
 from ...planning.rules.pages import UnknownFinding, explain, level, titles
-from ..output.console import write_answer, write_line
+from ..output.console import write_answer, write_markdown
+from ..output.tables import new_table, severity
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,20 +27,14 @@ def run(args: argparse.Namespace) -> int:
     """Print a page, or the list."""
     if args.id is None:
         results = [{"id": id, "level": str(level(id)), "title": title} for id, title in titles().items()]
-        rows = (f"{item['id']}  {item['level']:<8} {item['title']}" for item in results)
-        write_answer(args.json, {"findings": results}, rows)
+        rows = ((item["id"], severity(item["level"]), item["title"]) for item in results)
+        write_answer(args.json, {"findings": results}, [new_table("", (), rows)])
         return 0
     try:
         page = _alert(args.id) or explain(args.id)
     except UnknownFinding as error:
         raise CommandError(str(error), "`podwright explain` lists them all", 2) from None
-    if sys.stdout.isatty():
-        from rich.console import Console
-        from rich.markdown import Markdown
-
-        Console().print(Markdown(page))
-    else:
-        write_line(page.rstrip())
+    write_markdown(page)
     return 0
 
 

@@ -8,17 +8,30 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ..environments.new_project import write_project, write_workflows
+from ..environments.questions import ask_beginning
 from ..output.console import write_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright init`."""
     parser.add_argument("folder", metavar="DIR", type=Path, help="folder of the project; made when it is not there")
-    parser.add_argument("--name", help="name of the environment (default: sandbox, or prod with --account)")
+    begin = parser.add_mutually_exclusive_group()
+    begin.add_argument(
+        "--from", dest="scenario", metavar="SCENARIO", help="begin with one of podwright's scenarios, such as two-teams"
+    )
+    parser.add_argument(
+        "--name", help="name of the environment (default: the scenario's, sandbox, or prod with --account)"
+    )
     parser.add_argument("--account", help="AWS account id (default: the embedded sandbox's)")
-    parser.add_argument("--region", default="us-west-2", help="AWS region (default: us-west-2)")
+    parser.add_argument("--region", help="AWS region (default: the scenario's, or us-west-2)")
     parser.add_argument("--zones", help="zone ids with commas between, such as usw2-az2,usw2-az3")
+    begin.add_argument(
+        "--interactive",
+        action="store_true",
+        help="ask: account, type, count, zones, admins, VPC; with what the credentials of this shell let it look up",
+    )
     parser.add_argument(
         "--ci",
         choices=["github"],
@@ -35,9 +48,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the files that are not there yet. Nothing is written unless the environment passes its checks."""
     folder: Path = args.folder
-    if not args.ci or args.name or args.account:
+    beginning = None
+    if args.interactive:
+        beginning = ask_beginning(args.name, args.account, args.region)
+        args.name, args.account = beginning.name, None if beginning.account == SANDBOX_ACCOUNT else beginning.account
+    if not args.ci or args.name or args.account or args.scenario:
         for written in write_project(
-            folder, name=args.name, account=args.account, region=args.region, zones=args.zones
+            folder,
+            name=args.name,
+            account=args.account,
+            region=args.region,
+            zones=args.zones,
+            scenario=args.scenario,
+            beginning=beginning,
         ):
             write_line(str(written))
     if args.ci:
@@ -45,7 +68,10 @@ def run(args: argparse.Namespace) -> int:
             write_line(str(written))
         write_line("Next: `podwright pipeline bootstrap` prints what each account and the repository need")
         return 0
-    for step in _next_steps(folder, args.name or ("prod" if args.account else "sandbox"), bool(args.account)):
+    if args.scenario:
+        write_line("Roles, images and buckets in the file are examples: write your own before you deploy it to AWS.")
+    name = args.name or args.scenario or ("prod" if args.account else "sandbox")
+    for step in _next_steps(folder, name, bool(args.account or args.scenario)):
         write_line(step)
     return 0
 

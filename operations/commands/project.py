@@ -14,8 +14,8 @@ from ...config.loading.project import Project
 from ...config.settings.environment import Environment
 from ...planning.quota.links import Link, is_private, links, ranges, worker_of
 from ...planning.rules.project.project import project_findings
-from ..output.columns import columns
 from ..output.console import write_findings, write_json, write_line
+from ..output.tables import new_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -112,25 +112,27 @@ def _way(manager: Environment, worker: Environment) -> str:
 
 def _write(rows: list[dict[str, Any]], linked: list[dict[str, Any]]) -> None:
     """Print both tables; that of links only where there are some."""
-    table = [("environment", "account", "region", "cluster", "groups", "range", "extends")]
+    table = list[tuple[str, ...]]()
     for row in rows:
         cluster = f"{row['cluster']} ({row['orchestrator']})" if row["cluster"] else "none"
         extends = ", ".join(row["files"][:-1])
         table.append(
             (row["name"], row["account"], row["region"], cluster, _counts(row["instances"]), row["ranges"][0], extends)
         )
-    write_line("\n".join(columns(table)))
+    names = ("environment", "account", "region", "cluster", "groups", "range", "extends")
+    write_line(new_table("", names, table, optional=("range", "account", "extends")))
     if not linked:
         return
-    table = [("manager", "worker", "environment", "groups", "jobs", "agrees", "way")]
+    table = []
     for link in linked:
         groups = {name: group["count"] for name, group in link["groups"].items()}
         agrees = ", ".join(link["findings"]) or ("yes" if link["compared"] else "unknown")
         way, environment = link["way"] or "", link["environment"] or "elsewhere"
         cells = link["manager"], link["worker"], environment, _counts(groups), ", ".join(link["jobs"]), agrees, way
         table.append(cells)
-    write_line("\nLinks of MultiKueue\n")
-    write_line("\n".join(columns(table)))
+    names = ("manager", "worker", "environment", "groups", "jobs", "agrees", "way")
+    write_line()
+    write_line(new_table("Links of MultiKueue", names, table))
 
 
 def _counts(groups: dict[str, int]) -> str:

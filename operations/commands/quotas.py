@@ -5,11 +5,13 @@ publish is shown as podwright reads it, and said so.
 """
 
 import argparse
+from datetime import UTC, datetime
 
 from ...config.catalog.instance_types import environment_types
 from ...config.loading.project import Project
+from ...planning.quota.overrides import with_overrides
 from ...planning.quota.policy import environment_policy
-from ..arguments import add_name
+from ..arguments import add_name, as_moment
 from ..environments.checked import stop_on_errors
 from ..environments.quotas import lines, report
 from ..output.console import write_answer
@@ -18,6 +20,9 @@ from ..output.console import write_answer
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright quotas`."""
     add_name(parser)
+    parser.add_argument(
+        "--at", metavar="WHEN", type=as_moment, help="print those in force then, by governance.overrides: 2027-01-04"
+    )
     parser.add_argument("--json", action="store_true", help="print the same as JSON")
 
 
@@ -25,7 +30,8 @@ def run(args: argparse.Namespace) -> int:
     """Print the quotas. Stops on errors of the file."""
     loaded = Project.at(args.project).load(args.environment)
     stop_on_errors(loaded)
-    environment = loaded.environment
+    date = None if args.at is None else datetime.fromtimestamp(args.at, UTC)
+    environment = with_overrides(loaded.environment, date)
     result = report(environment, environment_policy(environment, environment_types(environment.instance_types)))
     write_answer(args.json, result, lines(result))
     return 0

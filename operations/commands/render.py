@@ -1,11 +1,14 @@
 """Write the Kubernetes objects of an environment as YAML, for review or for GitOps.
 
 They are those that a deployment applies; jobs are not among them, but `podwright render jobs ENV [JOB]...` writes the
-manifests of those. Values that only a deployment knows, such as file
-system ids, come from the stacks, or from a file of `--values` such as:
+manifests of those. Values that only a deployment knows, such as file system ids, come from the stacks, or from a file
+of `--values` such as:
 
-    lustre: {lustre: {id: fs-0123456789abcdef0, dns_name: fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com,
-                      mount_name: abcdefgh}}
+    lustre:
+      lustre:
+        id: fs-0123456789abcdef0
+        dns_name: fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com
+        mount_name: abcdefgh
 
 Files that an earlier run wrote to the folder and that are no longer among the objects are deleted; others are not
 touched.
@@ -28,7 +31,7 @@ from ..arguments import account_for, add_environment, load
 from ..kubernetes.filled import file_values, filled, stack_values
 from ..kubernetes.manifest_files import write_files
 from ..kubernetes.rendered import placed
-from ..output.console import write_line, write_note
+from ..output.console import write_note, write_text
 from ..programs.node import use_bundled_node
 from . import render_jobs
 
@@ -76,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         write_note(f"{environment.name} has no Kubernetes objects")
     if args.out is None:
         for file, text in sorted(files.items()):
-            write_line(f"# {file}\n---\n{text.rstrip()}")
+            write_text(f"# {file}\n---\n{text.rstrip()}")
         return 0
     write_files(args.out, files)
     return 0

@@ -7,7 +7,7 @@ from ...config.settings.jobs.patch import fields, patch_of
 from ..arguments import load
 from ..kubernetes.job_manifests import batch_scripts, job_manifests, recipes, yaml_text
 from ..kubernetes.manifest_files import write_files
-from ..output.console import write_line
+from ..output.console import write_text
 
 
 def run(args: argparse.Namespace) -> int:
@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.out is None:
         for file, text in files.items():
-            write_line(f"# jobs/{file}\n---\n{text.rstrip()}")
+            write_text(f"# jobs/{file}\n---\n{text.rstrip()}")
         return 0
     write_files(args.out / "jobs", files, some=bool(names))
     return 0

@@ -17,7 +17,7 @@ from ...config.errors import CommandError
 from ..arguments import add_project
 from ..aws.account import require_sandbox
 from ..aws.sandbox_server import IDLE_MINUTES, Running, ended_idle, reset, start, status, stop
-from ..output.console import write_json, write_line
+from ..output.console import write_json, write_line, write_text
 
 _VERBS = {
     "start": "start it, or say where it listens",
@@ -31,6 +31,7 @@ _CLUSTERS = {
     "store": "New EKS clusters are stores: they keep jobs and queues, and nothing schedules, admits or preempts. "
     "`podwright sandbox kubernetes install` builds a real control plane.",
 }
+_SLURM = "Slurm clusters have a real Slurm, of Debian's packages."
 _AT_REST = {
     "status": "The sandbox does not run.",
     "stop": "The sandbox is stopped; `podwright sandbox start` continues with what it holds.",
@@ -106,9 +107,11 @@ def _server(args: argparse.Namespace) -> int:
     elif running:
         write_line(f"The sandbox listens at {running.endpoint} (process {running.pid}, log {running.log}).")
         write_line(_CLUSTERS[running.kubernetes])
+        if running.slurm is not None:
+            write_line(f"Slurm clusters have no Slurm: {running.slurm}." if running.slurm else _SLURM)
         write_line("For boto3, the AWS CLI and cdk:")
         variables = running.environment(args.region, args.account)
-        write_line("  export " + " ".join(f"{name}={value}" for name, value in variables.items()))
+        write_text("  export " + " ".join(f"{name}={value}" for name, value in variables.items()))
     else:
         write_line(_AT_REST[args.action])
         if ended := ended_idle(args.project):

@@ -20,7 +20,7 @@ from ...planning.network.cidrs import usable
 from ...planning.rules.network.addresses import demand_of_subnet
 from ...planning.rules.network.network import planned
 from ..arguments import add_name
-from ..output.console import write_json, write_line
+from ..output.console import write_json, write_text
 
 _COMMENTS = 60  # column of the marks
 # What is special to an engine, under `governance`.
@@ -57,11 +57,11 @@ def run(args: argparse.Namespace) -> int:
     yaml.width = 120
     yaml.indent(mapping=2, sequence=4, offset=2)
     yaml.dump(_marked(settings, (), loaded, args.origins), sys.stdout)
-    write_line("\n# Subnets, and the addresses that the nodes take: at full count, and while a batch is replaced")
-    write_line(f"#   {'zone':<14} {'role':<14} {'range':<18} {'usable':>7} {'taken':>7} {'replacing':>9}")
+    write_text("\n# Subnets, and the addresses that the nodes take: at full count, and while a batch is replaced")
+    write_text(f"#   {'zone':<14} {'role':<14} {'range':<18} {'usable':>7} {'taken':>7} {'replacing':>9}")
     for row in subnets:
         counts = f"{row['taken']:>7,} {row['replacing']:>9,}  {row['sums']}" if row["role"] == "nodes" else ""
-        write_line(f"#   {row['zone']:<14} {row['role']:<14} {row['range']:<18} {row['usable']:>7,} {counts}".rstrip())
+        write_text(f"#   {row['zone']:<14} {row['role']:<14} {row['range']:<18} {row['usable']:>7,} {counts}".rstrip())
     return 0
 
 

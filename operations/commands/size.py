@@ -1,7 +1,7 @@
 """Say how many GPUs a training run needs at least, and how its parallelism can lie on them.
 
 Sizes are written as people say them: 70B parameters, 1.2T. The arithmetic and every limit is printed; a layout that you
-have in mind is checked with --tensor, --pipeline and --expert.
+have in mind is checked with --tensor, --pipeline, --expert and --expert-tensor.
 """
 
 import argparse
@@ -12,10 +12,16 @@ from ...config.errors import CommandError
 from ...config.loading.project import Project
 from ...planning.sizing import CannotSize, Model, SizingRequest
 from ..environments.sizes import compute_domain, sizes
-from ..output.console import write_answer, write_line
+from ..output.console import write_answer, write_text
 
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([MBT]?)", re.IGNORECASE)
-_UNITS = {"": 1.0, "M": 1e6, "B": 1e9, "T": 1e12}
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([MBT])", re.IGNORECASE)
+_KINDS = (
+    ("tensor", "TP"),
+    ("pipeline", "PP"),
+    ("expert", "EP"),
+    ("expert-tensor", "ETP, tensor parallelism of the experts,"),
+)
+_UNITS = {"M": 1e6, "B": 1e9, "T": 1e12}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     location.add_argument(
         "--environment", metavar="ENV", help="take facts of types, region and prices from an environment"
     )
-    for name, what in (("tensor", "TP"), ("pipeline", "PP"), ("expert", "EP")):
+    for name, what in _KINDS:
         location.add_argument(f"--{name}", type=_count, metavar="N", help=f"{what} is this")
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print the sizes as JSON")
@@ -79,12 +85,12 @@ def run(args: argparse.Namespace) -> int:
             spares=args.spares,
             instances=args.instances,
             headroom=args.headroom / 100,
-            wish=SizingRequest(args.tensor, args.pipeline, args.expert),
+            wish=SizingRequest(args.tensor, args.pipeline, args.expert, args.expert_tensor),
         )
     except CannotSize as error:
         raise CommandError(str(error), "correct the number, or leave it out", 2) from None
     if args.manifest:
-        write_line(compute_domain(answer, args.manifest, args.namespace))
+        write_text(compute_domain(answer, args.manifest, args.namespace))
     else:
         write_answer(args.json, answer.report(), answer.lines())
     return 0 if answer.options else 1
@@ -106,7 +112,8 @@ def _model(args: argparse.Namespace) -> Model:
 def _parameters(text: str) -> float:
     match = _SIZE.fullmatch(text.strip())
     if not match or not float(match[1]):
-        raise argparse.ArgumentTypeError(f"{text!r}; write a number with M, B or T, such as 70B")
+        meant = f"{text}B" if text.isascii() and text.isdigit() else "70B"
+        raise argparse.ArgumentTypeError(f"{text!r}; write a number with M, B or T, such as {meant}")
     return float(match[1]) * _UNITS[match[2].upper()]
 
 

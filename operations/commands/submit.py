@@ -7,6 +7,7 @@ runs. With --manager a manager of MultiKueue gets it, which gives it to the firs
 """
 
 import argparse
+from pathlib import Path
 
 from ...config.errors import CommandError
 from ...config.loading.project import Project
@@ -15,9 +16,11 @@ from ...planning.quota.links import links, worker_of
 from ..arguments import add_name, load
 from ..jobs.changed import with_settings
 from ..jobs.reach import add_way
+from ..jobs.recipe_launcher import submit_recipe
 from ..jobs.slurm_jobs import is_slurm, submit_batch
 from ..jobs.submission import add_options, submit
-from ..kubernetes.job_manifests import job_manifests
+from ..jobs.training_jobs import is_training_job, submit_training_job
+from ..kubernetes.job_manifests import job_manifests, recipes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,24 +32,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--manager", metavar="ENV", help="hand it to this manager of MultiKueue, which finds it a worker"
     )
     parser.add_argument("--user", metavar="NAME", help="on Slurm, as which user (default: you, or the team's only one)")
+    parser.add_argument(
+        "--recipes", metavar="DIR", type=Path, help="for a recipe, where AWS's collection of them is checked out"
+    )
     add_options(parser)
     add_way(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Apply the manifests of one job."""
-    loaded = with_settings(load(args), args.job, args.settings, args.name)
+    loaded = load(args)
+    if is_training_job(loaded.environment, args.job):
+        return submit_training_job(args, loaded)
+    loaded = with_settings(loaded, args.job, args.settings, args.name)
     environment, name = loaded.environment, args.name or args.job
     if is_slurm(environment):
         return submit_batch(args, loaded, name)
     manifests = job_manifests(loaded, [name]).get(name)
-    if manifests is None:
-        raise CommandError(
-            f"{name} is a recipe, and the launcher of sagemaker-hyperpod-recipes submits it",
-            f"`podwright render jobs {environment.name} {args.job} --out DIR` writes the script that starts it",
-            2,
-        )
     target = _manager(args, environment) if args.manager else environment
+    if manifests is None:
+        return submit_recipe(args, name, recipes(loaded, [name])[name], target)
     return submit(args, loaded, name, manifests, target)
 
 

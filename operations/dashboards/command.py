@@ -19,7 +19,8 @@ from ...planning.monitoring.dashboards import dashboards
 from ...planning.monitoring.dashboards.panel import Dashboard, uid
 from ...planning.monitoring.grafana_json import grafana_json
 from ..arguments import account_for, add_environment, load
-from ..output.console import write_line
+from ..output.console import REPORTS, from_here, write_file, write_line
+from ..output.moving import under_way
 from ..programs.prometheus import Prometheus, QueryError
 from . import sources
 from .answers import Span, ask
@@ -30,7 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright dashboards`."""
     parser.add_argument("action", choices=["export", "preview"], help="write JSON for Grafana, or draw into HTML")
     add_environment(parser)
-    parser.add_argument("--output", metavar="PATH", type=Path, help="export: a folder; preview: a file")
+    parser.add_argument(
+        "--out",
+        "--output",
+        metavar="PATH",
+        type=Path,
+        help=f"export: a folder; preview: a file (default: in {REPORTS})",
+    )
     asked = parser.add_mutually_exclusive_group()
     asked.add_argument("--live", action="store_true", help="preview: ask the environment's workspace")
     asked.add_argument("--prometheus", metavar="URL", help="preview: ask this server")
@@ -61,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace, environment: Environment, pages: tuple[Dashboard, ...]) -> int:
-    folder = args.output or Path(f"dashboards-{environment.name}")
+    folder = args.out or from_here(args.project / REPORTS / f"dashboards-{environment.name}")
     folder.mkdir(parents=True, exist_ok=True)
     for page in pages:
         path = folder / f"{uid(environment.name, page.name)}.json"
@@ -78,9 +85,12 @@ def _preview(
         raise CommandError(f"--hours is {args.hours:g}; it is more than 0 and at most {24 * 366}", code=2)
     span = Span(float(int(time.time())), args.hours)
     with _server(args, environment, settings, span.end) as (server, note):
-        drawn = [_answered(server, page, span) for page in pages]
-    path = args.output or Path(f"dashboards-{environment.name}.html")
-    path.write_text(html(f"Dashboards of {environment.name}", note, drawn, span), encoding="utf-8")
+        drawn = []
+        for page in pages:
+            under_way(f"drawing {page.title}")
+            drawn.append(_answered(server, page, span))
+    path = args.out or from_here(args.project / REPORTS / f"dashboards-{environment.name}.html")
+    write_file(path, html(f"Dashboards of {environment.name}", note, drawn, span), option="--out")
     panels = [
         (one.page, panel, series) for one in drawn for panel, series in zip(one.page.panels, one.series, strict=True)
     ]
@@ -99,6 +109,7 @@ def _server(
     timestamp = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(end))
     if args.live:
         account = account_for(args, environment)
+        under_way("looking for its Prometheus")
         where = "Simulated by the sandbox, which has podwright's own metrics only" if account.endpoint else "Measured"
         yield sources.workspace(environment, settings, account), f"{where}, {args.hours:g} hours until {timestamp}."
     elif args.prometheus:
@@ -107,6 +118,7 @@ def _server(
             f"From {args.prometheus}, {args.hours:g} hours until {timestamp}.",
         )
     else:
+        under_way("making up a cluster and its history")
         with sources.made_up(environment, settings, end=end, hours=args.hours, faults=args.fault) as server:
             wrong = f" with {', '.join(args.fault)}" if args.fault else ""
             yield server, f"Made up{wrong}: a small cluster like this one, {args.hours:g} hours. Nothing is measured."

@@ -172,7 +172,7 @@ class Bundle:
             CommandError: something is there already.
         """
         if path.exists():
-            raise CommandError(f"{path} exists already", "name another place with --output, or remove it", 2)
+            raise CommandError(f"{path} exists already", "name another place with --out, or remove it", 2)
         if path.name.endswith((".tar.gz", ".tgz")):
             _write_archive(path, self.files)
             return

@@ -8,14 +8,16 @@ import argparse
 from pathlib import Path
 
 from ..arguments import add_environment, open_target
-from ..output.console import write_line, write_note
+from ..output.console import REPORTS, from_here, write_line, write_note
 from .collect import collect
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright collect`."""
     add_environment(parser)
-    parser.add_argument("--output", metavar="PATH", type=Path, help="a new .tar.gz, or a new folder")
+    parser.add_argument(
+        "--out", "--output", metavar="PATH", type=Path, help=f"a new .tar.gz, or a new folder (default: in {REPORTS})"
+    )
     parser.add_argument("--no-runner", action="store_true", help="do not read a private Kubernetes API from the VPC")
 
 
@@ -24,7 +26,9 @@ def run(args: argparse.Namespace) -> int:
     environment, account = open_target(args)
     write_note(f"looking at {environment.cluster.name} in {account}")
     bundle = collect(environment, account, args.project, runner=not args.no_runner)
-    path = args.output or Path(f"{environment.name}-{bundle.index.taken:%Y%m%d-%H%M%S}.tar.gz")
+    path = args.out or from_here(
+        args.project / REPORTS / f"{environment.name}-{bundle.index.taken:%Y%m%d-%H%M%S}.tar.gz"
+    )
     bundle.write(path)
     taken = sum(bundle.index.redacted.values())
     write_line(f"{path}: {len(bundle.files)} files, {taken} secrets taken out")

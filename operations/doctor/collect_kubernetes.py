@@ -12,6 +12,7 @@ from ...config.settings.environment import Environment
 from ..aws.account import Account
 from ..aws.runner import run_in_vpc
 from ..kubernetes.kubectl import Kubectl, Refused, way
+from ..output.moving import under_way
 from .bundle import SOURCES
 from .pods import Pod, pods_of
 
@@ -68,6 +69,7 @@ def _name_unseen(collection: "Collection", reason: str) -> None:
 def _directly(collection: "Collection", kubectl: Kubectl) -> None:
     """Take objects of all kinds that the cluster has, and logs of pods that matter."""
     for source, kind in _KINDS.items():
+        under_way(f"reading Kubernetes: {kind}")
         try:
             items = kubectl.items(kind, "--all-namespaces")
         except Refused as refused:
@@ -75,6 +77,7 @@ def _directly(collection: "Collection", kubectl: Kubectl) -> None:
                 collection.unseen[source] = str(refused).splitlines()[-1]
             continue
         collection.files[SOURCES[source].file] = json.dumps({"items": items}, indent=1)
+    under_way("reading logs of pods")
     for pod, container, previous in _wanted_logs(collection):
         name = f"{pod.namespace}/{pod.name}/{container}{'.previous' if previous else ''}.log"
         arguments = ("logs", pod.name, f"--namespace={pod.namespace}", f"--container={container}", "--timestamps")
@@ -91,6 +94,7 @@ def _directly(collection: "Collection", kubectl: Kubectl) -> None:
 
 def _by_runner(collection: "Collection", environment: Environment, account: Account) -> None:
     """Take objects by one command in the runner, packed there because its output is a log; it reads no logs of pods."""
+    under_way("reading Kubernetes from inside the VPC")
     strip = base64.b64encode(_STRIP.encode()).decode()
     loop = " ".join(_KINDS.values())
     command = (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...config.catalog.names import cluster_log_group
 from ..aws.calls import Reader
 from ..aws.unseen import Unseen, code_of
+from ..output.moving import under_way
 from .bundle import SOURCES
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def collect_logs(collection: "Collection", cluster: dict[str, Any], unhealthy: C
     """Add the logs of a cluster's nodes, first of those that are not well."""
     group = cluster_log_group(cluster["ClusterName"], cluster["ClusterArn"].rpartition("/")[2])
     for source in ("lifecycle_logs", "health_logs", "deep_check_logs"):
+        under_way(f"reading {source.replace('_', ' ')}")
         try:
             names = _streams(collection.aws, group, SOURCES[source].file.removeprefix("logs/"), unhealthy)
             with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:

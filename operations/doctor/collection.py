@@ -10,6 +10,7 @@ from ...config.errors import CommandError
 from ..aws.calls import Reader
 from ..aws.unseen import Unseen, code_of
 from ..checks.runner import ask_all
+from ..output.moving import under_way
 from .bundle import SOURCES
 
 _CALLS_AT_ONCE: Final = 8
@@ -28,6 +29,7 @@ class Collection:
         """The answer of a source, kept as its file; None where there is no such thing, or nobody lets us see it."""
         from botocore.exceptions import BotoCoreError, ClientError
 
+        under_way(f"reading {source.replace('_', ' ')}")
         try:
             answer = read()
         except Unseen as error:

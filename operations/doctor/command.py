@@ -7,7 +7,6 @@ Exit codes: 0 nothing is wrong, 1 something is, 2 the command line or the bundle
 """
 
 import argparse
-import textwrap
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +17,6 @@ from .collect import collect
 from .diagnose import Diagnosis, Finding, diagnose
 from .evidence import Signal
 
-_WIDTH: Final = 100
 _SHOWN_EVIDENCE: Final = 3
 _SHOWN_SUBJECTS: Final = 6
 _SHOWN_TEXT: Final = 400
@@ -59,7 +57,7 @@ def lines(diagnosis: Diagnosis) -> list[str]:
     if diagnosis.bundle.unseen:
         messages += ["", "Not seen:"]
         for source, reason in diagnosis.bundle.unseen.items():
-            messages += _wrapped("  ", f"{SOURCES[source].about if source in SOURCES else source}: {reason}")
+            messages.append(f"  {SOURCES[source].about if source in SOURCES else source}: {reason}")
     return messages
 
 
@@ -77,14 +75,14 @@ def _finding(number: int, finding: Finding) -> list[str]:
     cause, subjects = finding.cause, finding.subjects
     shown = ", ".join(subjects[:_SHOWN_SUBJECTS])
     more = f" and {len(subjects) - _SHOWN_SUBJECTS} more" if len(subjects) > _SHOWN_SUBJECTS else ""
-    messages = [f"{number}. {cause.title} ({cause.class_name})", *_wrapped("   concerns  ", shown + more)]
+    messages = [f"{number}. {cause.title} ({cause.class_name})", f"   concerns  {shown}{more}"]
     for signal in finding.evidence[:_SHOWN_EVIDENCE]:
         messages += _signal("   seen      ", signal)
     if len(finding.evidence) > _SHOWN_EVIDENCE:
         messages.append(f"             and {len(finding.evidence) - _SHOWN_EVIDENCE} times more (--json has all)")
-    messages += _wrapped("   to fix   ", cause.fix)
+    messages.append(f"   to fix    {cause.fix}")
     for source in cause.sources:
-        messages += _wrapped("   source    ", f"{source.text}, {source.date}: {source.url}")
+        messages.append(f"   source    {source.text}, {source.date}: {source.url}")
     return messages
 
 
@@ -92,15 +90,4 @@ def _signal(head: str, signal: Signal) -> list[str]:
     text = " ".join(signal.text.split())
     cut = text if len(text) <= _SHOWN_TEXT else f"{text[:_SHOWN_TEXT]}…"
     time = f"{signal.time:%H:%M} " if signal.time else ""
-    return [*_wrapped(head, f"{time}{cut}"), *_wrapped(" " * len(head), f"({signal.place})")]
-
-
-def _wrapped(head: str, text: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=head,
-        subsequent_indent=" " * len(head),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return [f"{head}{time}{cut}", f"{' ' * len(head)}({signal.place})"]

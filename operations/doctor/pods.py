@@ -19,6 +19,7 @@ _JOB_LABELS: Final = (
     "HyperPodPyTorchJob",
     "sagemaker.amazonaws.com/job-name",
     "jobset.sigs.k8s.io/jobset-name",
+    "leaderworkerset.sigs.k8s.io/name",
     "ray.io/cluster",
 )
 _SUFFIX: Final = re.compile(r"-[0-9a-f]{6,10}$")

@@ -8,9 +8,9 @@ import argparse
 from dataclasses import asdict
 
 from ..arguments import add_environment, open_target
-from ..cdk.progress import Progress
 from ..effects.permissions import text
 from ..output.console import write_answer
+from ..output.moving import under_way
 from .compare import compare
 from .judge import Drift
 
@@ -25,9 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print what is unlike its template; returns 1 when something is drift."""
     environment, account = open_target(args)
-    progress = Progress()
-    compared = compare(account, environment, args.project, progress.tick)
-    progress.close()
+    under_way("reading what runs, and the templates that it was deployed from")
+    compared = compare(account, environment, args.project)
     result, drift, read = compared.found, compared.drift, compared.read
     document = {
         "schema": "podwright.drift/1",

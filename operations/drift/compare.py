@@ -1,6 +1,6 @@
 """Comparing what runs with the templates that it was deployed from."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -66,10 +66,8 @@ def _readable(templates: Mapping[str, Template], resolver: Resolver) -> Iterator
                 yield _Held(stack, key, item["Type"], physical, asked)
 
 
-def compare(
-    account: Account, environment: Environment, project: Path, tick: Callable[[], object] = lambda: None
-) -> Comparison:
-    """Compare what runs with the templates that it was deployed from. `tick` is called after each reading.
+def compare(account: Account, environment: Environment, project: Path) -> Comparison:
+    """Compare what runs with the templates that it was deployed from.
 
     Raises:
         CommandError: the environment is not deployed.
@@ -80,7 +78,7 @@ def compare(
     resolver = Resolver(account, templates)
     held = list(_readable(templates, resolver))
     questions = {f"{item.stack}/{item.logical_id}": partial(item.read, account) for item in held}
-    answers = ask_all(questions, at_once=_AT_ONCE, answered=lambda _: tick())
+    answers = ask_all(questions, at_once=_AT_ONCE)
     drifts: list[Drift] = []
     cluster: dict[str, Any] = {}
     for item, live in zip(held, answers.values(), strict=True):

@@ -24,9 +24,9 @@ from ..nodes.follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Events, follow
 from ..nodes.members import chosen
 from ..nodes.snapshot import Observer
 from ..nodes.timeline import Timeline
-from ..output.columns import columns
 from ..output.confirm import confirm
 from ..output.console import write_answer, write_note
+from ..output.tables import new_table
 from .guard import check, kind_for, warnings
 from .inject import image_of, inject
 from .record import keep, kept, lines, record, table
@@ -62,9 +62,8 @@ def _kinds(args: argparse.Namespace) -> int:
     """List the faults."""
     kinds = drill_kinds().values()
     document = [{"kind": kind.name, "orchestrator": kind.orchestrator, "what": kind.what} for kind in kinds]
-    rows = [("kind", "on", "expected", "what happens")]
-    rows += [(kind.name, kind.orchestrator, kind.action, kind.what) for kind in kinds]
-    write_answer(args.json, document, columns(rows))
+    rows = ((kind.name, kind.orchestrator, kind.action, kind.what) for kind in kinds)
+    write_answer(args.json, document, [new_table("", ("kind", "on", "expected", "what happens"), rows)])
     return 0
 
 

@@ -11,7 +11,7 @@ from ...config.errors import CommandError
 from ...config.settings.observability import Targets
 from ..aws.clusters import Node
 from ..nodes.timeline import MARKS, Timeline, shown
-from ..output.columns import columns
+from ..output.tables import Block, new_table
 
 FOLDER: Final = ".podwright/drills"
 """Where drills are kept, in the folder of the project."""
@@ -78,11 +78,10 @@ def _read(file: Path) -> dict[str, Any]:
     return result
 
 
-def lines(result: dict[str, Any]) -> list[str]:
+def lines(result: dict[str, Any]) -> list[Block]:
     """One drill for people."""
     marks = [f"  {shown(seconds):>9}  {MARKS[name]}" for name, seconds in _in_order(result["marks"])]
-    rows = [("interval", "took", "may take", "")]
-    rows += [
+    rows = [
         (f"{item['name']}: {item['what']}", shown(item["seconds"]), shown(item["target"]), _verdict(item))
         for item in result["intervals"]
     ]
@@ -93,7 +92,7 @@ def lines(result: dict[str, Any]) -> list[str]:
         *(message if result["reasons"] else []),
         *([f"{result['replacement']} came for it"] if result["replacement"] else []),
         "",
-        *columns(rows, right=(1, 2)),
+        new_table("", ("interval", "took", "may take", ""), rows, right=(1, 2)),
         "",
         _summary(result),
         *(
@@ -103,15 +102,15 @@ def lines(result: dict[str, Any]) -> list[str]:
     ]
 
 
-def table(drills: Sequence[dict[str, Any]]) -> list[str]:
+def table(drills: Sequence[dict[str, Any]]) -> list[Block]:
     """Several drills, a line for each."""
     names = list(dict.fromkeys(item["name"] for drill in drills for item in drill["intervals"]))
-    rows = [("begun", "kind", "node", *names, "")]
+    rows = []
     for drill in drills:
         took = {item["name"]: shown(item["seconds"]) for item in drill["intervals"]}
         sign = ("ok" if drill["ok"] else "missed") + (", simulated" if drill["simulated"] else "")
         rows.append((drill["begun"], drill["kind"], drill["node"], *(took.get(name, "") for name in names), sign))
-    return columns(rows, right=range(3, 3 + len(names)))
+    return [new_table("", ("begun", "kind", "node", *names, ""), rows, right=names)]
 
 
 def _in_order(marks: dict[str, float]) -> list[tuple[str, float]]:

@@ -6,13 +6,24 @@ replaces or deletes what holds data, buys, interrupts, or takes nodes from a gro
 
 import argparse
 import json
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
+from ...config.settings.environment import Environment
+from ...planning.simulation.traces.trace import latest
 from ..arguments import add_environment, load
 from ..cdk.deployment import cdk_for, failure
 from ..cdk.progress import Progress
 from ..output.console import write_answer
-from .document import change_set, document
+from ..output.moving import under_way
+from ..simulation.decisions import ENGINES, decide
+from ..simulation.document import document as simulation_document
+from ..simulation.trace_files import trace_of
+from . import patches
+from .document import ChangeSet, change_set, document
+from .patches import patched_fields
+from .quota_effect import TRACES, effect_lines, quota_effect, trace_file
 from .show import lines
 
 
@@ -28,6 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--require-approval", action="store_true", help="exit 1 unless `approved_changes` has what needs approval"
     )
+    parser.add_argument(
+        "--trace",
+        metavar="WHERE",
+        help="where quotas change, what that does to this work: a file, `metrics`, or a Prometheus "
+        f"(default: {TRACES}/ENV.*, if there is one)",
+    )
+    parser.add_argument("--days", type=float, default=30.0, help="how much of that, back from its end (default: 30)")
     parser.add_argument("--cdk", action="store_true", help="show what the CDK CLI's own diff says instead")
 
 
@@ -40,10 +58,24 @@ def run(args: argparse.Namespace) -> int:
     progress = Progress()
     if args.assembly is None and cdk.follow(progress, "synth", "--quiet", f"{cdk.environment}/*"):
         raise failure(cdk, progress)
+    under_way("comparing with what is deployed")
     resolved_set = change_set(loaded.environment, cdk.account, args.project, args.assembly or cdk.assembly)
-    plain = document(resolved_set)
+    patched = patched_fields(loaded.environment)
+    effect = _quota_effect(args, loaded.environment, resolved_set)
+    plain = document(resolved_set) | {"patches": patches.plain(patched), "quota_effect": effect}
     if args.out:
         args.out.parent.mkdir(parents=True, exist_ok=True)
         args.out.write_text(json.dumps(plain, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    write_answer(args.json, plain, lines(resolved_set, whole=args.all))
+    shown = effect_lines(effect) if effect else ()
+    write_answer(args.json, plain, chain(lines(resolved_set, whole=args.all), patches.lines(patched), shown))
     return 1 if args.require_approval and not resolved_set.given else 0
+
+
+def _quota_effect(args: argparse.Namespace, environment: Environment, resolved_set: ChangeSet) -> dict[str, Any] | None:
+    """What came of the last days' work before and after, where quotas change and there is a trace."""
+    where = args.trace or trace_file(args.project, environment)
+    if where is None or environment.governance.engine not in ENGINES or resolved_set.first:
+        return None
+    trace = latest(trace_of(str(where), environment, args.project, args.days), args.days)
+    result = quota_effect(environment, resolved_set.changes, trace, decide)
+    return simulation_document(result) if result else None

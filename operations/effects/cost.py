@@ -46,7 +46,7 @@ class Costs:
     """What training plans to be bought cost at most."""
 
 
-def costs(pairs: list[Pair], region: str, prices: Mapping[str, float], upfront: float) -> Costs:
+def costs(pairs: list[Pair], region: str, prices: Mapping[str, Price], upfront: float) -> Costs:
     """The sums of both sides. What only AWS still has stays as it is, on both sides.
 
     `prices` are the environment's own by type or item, and those of instances of paid training plans by their group.
@@ -68,7 +68,7 @@ def _amount(entries: list[Item], name: str) -> float:
     return sum(item.quantity for item in entries if item.name == name)
 
 
-def items(template: Template | None, region: str, prices: Mapping[str, float]) -> Iterator[Item]:
+def items(template: Template | None, region: str, prices: Mapping[str, Price]) -> Iterator[Item]:
     """Everything in a template that is billed by its standing there."""
 
     def service(name: str, quantity: float) -> Item:
@@ -86,7 +86,7 @@ Service = Callable[[str, float], Item]
 Properties = Mapping[str, Any]
 
 
-def _cluster(properties: Properties, service: Service, region: str, prices: Mapping[str, float]) -> Iterator[Item]:
+def _cluster(properties: Properties, service: Service, region: str, prices: Mapping[str, Price]) -> Iterator[Item]:
     size = limits().cluster.root_volume_gb
     volumes = 0.0
     for group in (*properties.get("InstanceGroups", ()), *properties.get("RestrictedInstanceGroups", ())):
@@ -102,10 +102,10 @@ def _cluster(properties: Properties, service: Service, region: str, prices: Mapp
         yield service("node_volume", volumes)
 
 
-def _price(group: Properties, types: list[str], region: str, prices: Mapping[str, float]) -> Price | None:
+def _price(group: Properties, types: list[str], region: str, prices: Mapping[str, Price]) -> Price | None:
     if "TrainingPlanArn" in group:
         # Templates know plans by references only, so the price goes by the group.
-        return Price(prices.get(group["InstanceGroupName"], 0.0), "plan", "paid upfront with the training plan")
+        return prices.get(group["InstanceGroupName"], Price(0.0, "plan", "paid upfront with the training plan"))
     if "Spot" in group.get("CapacityRequirements", {}):
         return None
     results = [hourly(kind, region, prices) for kind in types]
@@ -121,8 +121,9 @@ def _file_system(properties: Properties, service: Service, *_: Any) -> Iterator[
         properties.get("OpenZFSConfiguration", {}),
     )
     if zfs:
-        yield service("openzfs_storage", size)
-        yield service("openzfs_throughput", float(zfs.get("ThroughputCapacity", 0)))
+        item = "openzfs_multi_az" if zfs.get("DeploymentType") == "MULTI_AZ_1" else "openzfs"
+        yield service(f"{item}_storage", size)
+        yield service(f"{item}_throughput", float(zfs.get("ThroughputCapacity", 0)))
     elif "PerUnitStorageThroughput" in lustre:
         yield service(f"lustre_ssd_{lustre['PerUnitStorageThroughput']}", size)
         extra = float(lustre.get("MetadataConfiguration", {}).get("Iops", 0)) - included_metadata_iops(int(size))

@@ -98,7 +98,7 @@ def compared(environment: Environment, account: Account, both: list[Pair], allow
         account.region,
         resource_changes,
         lower,
-        costs(both, environment.region, {**environment.prices, **paid_by_group(environment)}, upfront),
+        costs(both, environment.region, {**environment.own_prices, **paid_by_group(environment)}, upfront),
         [pair.name for pair in both if pair.new is None and "/" not in pair.name],
         not any(pair.old is not None for pair in both),
         answered(needs(resource_changes, lower), digest, environment.approved_changes, allowed),

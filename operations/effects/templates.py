@@ -135,7 +135,7 @@ def _body(account: Account, stack: str) -> Template:
         return {}  # of a change set that was never executed; the CDK CLI deletes such a stack, which takes a moment
     if isinstance(body, str):
         raise CommandError(
-            f"the template of {stack} is no JSON, so podwright did not deploy it", "look at that stack yourself"
+            f"the template of {stack} has short forms of YAML, so no CDK deployed it", "look at that stack yourself"
         )
     return body
 

@@ -3,7 +3,7 @@
 import sys
 
 from ...config.errors import CommandError
-from ...config.findings import Finding, errors
+from ...config.findings import Finding, counted, errors
 from ...config.loading.load import LoadedEnvironment
 from ...planning.rules import findings
 from ..output.console import write_findings
@@ -19,6 +19,6 @@ def stop_on_errors(loaded: LoadedEnvironment) -> list[Finding]:
     if bad := errors(resolved_findings):
         write_findings(bad, sys.stderr)
         raise CommandError(
-            f"{loaded.environment.name} has errors, so what it would build is not sure", "fix them first"
+            f"{loaded.environment.name} has {counted(bad)}, so what it would build is not sure", "fix them first"
         )
     return resolved_findings

@@ -8,8 +8,8 @@ from typing import Any
 from ...config.catalog.prices import HOURS_PER_MONTH
 from ...config.settings.environment import Environment
 from ...planning.cost.costs import NOT_COUNTED, Cost, Sum, TeamCost, Upfront, by_stack, by_team, costs, total, upfronts
-from ..output.columns import columns
 from ..output.money import money
+from ..output.tables import Block, Table, new_table
 
 
 def today() -> date:
@@ -52,7 +52,7 @@ def _sum(sums: Sum) -> dict[str, Any]:
     return dataclasses.asdict(sums) | {"hourly": sums.hourly}
 
 
-def lines(environment: Environment, items: Sequence[Cost]) -> list[str]:
+def lines(environment: Environment, items: Sequence[Cost]) -> list[Block]:
     """The report for people."""
     title = (
         f"{environment.name} in {environment.region}, all groups at their full count, {HOURS_PER_MONTH} hours a month"
@@ -61,9 +61,9 @@ def lines(environment: Environment, items: Sequence[Cost]) -> list[str]:
     return [
         title,
         "",
-        *_items(items),
+        _items(items),
         "",
-        *_sums(items),
+        _sums(items),
         *_upfront(upfronts(environment)),
         *_teams(teams),
         *_notes(items),
@@ -71,37 +71,37 @@ def lines(environment: Environment, items: Sequence[Cost]) -> list[str]:
 
 
 def shown(sums: Sum, *, hourly: bool = False) -> str:
-    """A sum; `at least` where parts of it are unknown or are known to cost more."""
-    if not sums.monthly and sums.unknown:
+    """A sum; `at least` where parts of it are unknown or are known to cost more, no figure where it would mislead."""
+    if sums.misleading or (not sums.monthly and sums.unknown):
         return "unknown"
     return f"{'' if sums.exact else 'at least '}{money(sums.hourly if hourly else sums.monthly)}"
 
 
-def _items(items: Sequence[Cost]) -> list[str]:
-    rows = [("stack", "name", "what", "quantity", "unit price", "a month")]
+def _items(items: Sequence[Cost]) -> Table:
+    rows = []
     for item in items:
         bound = "≥ " if item.price and item.price.lower_bound else ""
         price = f"{bound}${item.price.usd:,.3f}" if item.price else "unknown"
         month = f"{bound}{money(item.monthly)}" if item.monthly is not None else "unknown"
         rows.append((item.stack, item.name, item.what, f"{item.quantity:,g} {item.unit}", price, month))
-    return columns(rows, right=(3, 4, 5))
+    names = ("stack", "name", "what", "quantity", "unit price", "a month")
+    return new_table("", names, rows, right=names[3:], optional=("unit price", "quantity"))
 
 
-def _sums(items: Sequence[Cost]) -> list[str]:
-    rows = [("stack", "an hour", "a month", "")]
+def _sums(items: Sequence[Cost]) -> Table:
+    rows = []
     sums = [*by_stack(items).items(), ("together", total(items))]
     for name, value in sums:
         missing = f"{value.unknown} without a price" if value.unknown else ""
         rows.append((str(name), shown(value, hourly=True), shown(value), missing))
-    return columns(rows, right=(1, 2))
+    return new_table("", ("stack", "an hour", "a month", ""), rows, right=(1, 2))
 
 
-def _upfront(fees: Sequence[Upfront]) -> list[str]:
+def _upfront(fees: Sequence[Upfront]) -> list[Block]:
     if not fees:
         return []
-    rows = [("training plan", "upfront", "")]
-    rows += [(fee.plan, upfront_words(fee.at_most, fee.paid), fee.what) for fee in fees]
-    return ["", *columns(rows, right=(1,))]
+    rows = [(fee.plan, upfront_words(fee.at_most, fee.paid), fee.what) for fee in fees]
+    return ["", new_table("", ("training plan", "upfront", ""), rows, right=(1,))]
 
 
 def upfront_words(at_most: int | None, paid: int | None) -> str:
@@ -111,15 +111,16 @@ def upfront_words(at_most: int | None, paid: int | None) -> str:
     return f"at most {money(at_most)}" if at_most else "not in the file"
 
 
-def _teams(teams: Sequence[TeamCost]) -> list[str]:
+def _teams(teams: Sequence[TeamCost]) -> list[Block]:
     if not teams:
         return []
-    rows = [("team", "instances", "an hour", "a month", "upfront")]
+    rows = []
     for row in teams:
         fee = f"at most {money(row.upfront)}" if row.upfront else ""
         sums = (shown(row.total, hourly=True), shown(row.total))
         rows.append((row.team or "(no quota)", f"{row.instances:g}", *sums, fee))
-    return ["", *columns(rows, right=(1, 2, 3, 4))]
+    names = ("team", "instances", "an hour", "a month", "upfront")
+    return ["", new_table("", names, rows, right=names[1:])]
 
 
 def _notes(items: Sequence[Cost]) -> list[str]:
@@ -134,6 +135,12 @@ def _notes(items: Sequence[Cost]) -> list[str]:
         notes.append(
             "  ≥: the price of the same EC2 instance; HyperPod's own is not published in a list, and is higher."
         )
+    if (sums := total(items)).misleading:
+        groups = ", ".join(item.name for item in items if item.price is None and item.accelerated)
+        notes.append(
+            f"Groups with accelerators have no price, so a sum with them is unknown: {groups}. Everything else costs "
+            f"{shown(dataclasses.replace(sums, misleading=False))} a month."
+        )
     if spot:
         notes.append(f"Spot has no price in advance: {', '.join(spot)}.")
     if unpaid:
@@ -142,5 +149,8 @@ def _notes(items: Sequence[Cost]) -> list[str]:
             "`training_plans:`, with start and end or days."
         )
     if unknown:
-        notes.append(f"No price is known of {', '.join(unknown)}. Yours go under `prices:` of the environment.")
+        notes.append(
+            f"No price is known of {', '.join(unknown)}. `podwright prices fetch` asks AWS for them, and yours go "
+            "under `prices:` of the environment."
+        )
     return [*notes, f"Not counted: {'; '.join(NOT_COUNTED)}."]

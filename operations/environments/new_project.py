@@ -1,12 +1,13 @@
 """Writing the files of a new project: an environment, the settings of the CDK CLI, and workflows."""
 
 import json
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ...config.catalog.regions import UnknownRegion
 from ...config.catalog.regions import region as known_region
@@ -31,8 +32,7 @@ name: {name}
 {account}region: {region}
 {protection}
 network:
-  cidr: 10.16.0.0/16
-  # Zone ids, because accelerators are in zones and zone names differ between accounts.
+{network}  # Zone ids, because accelerators are in zones and zone names differ between accounts.
   zones: [{zones}]
 
 storage:
@@ -43,14 +43,15 @@ cluster:
   # Zones of the control plane, for good: EKS takes no others later. Groups and file systems without a zone of their own
   # are in the first.
   zones: [{cluster_zones}]
-
+{admins}
 instance_groups:
   # Holds the add-ons; every cluster needs such a group.
   system: {{instance_type: ml.m5.4xlarge, count: 2}}
   training:
-    instance_type: ml.g5.12xlarge
-    count: 2
+    instance_type: {instance_type}
+    count: {count}
 """
+_SCENARIOS: Final = Path(__file__).resolve().parents[2] / "environments"
 _SANDBOX_ACCOUNT_LINE: Final = f"""\
 # The sandbox's account: nothing leaves this machine. An account id of yours, in quotes, deploys to AWS.
 account: "{SANDBOX_ACCOUNT}"
@@ -72,6 +73,23 @@ podwright[sandbox]=={version}
 _IGNORED: Final = "cdk.out/\n.podwright/\n.venv/\n"
 
 
+class Beginning(NamedTuple):
+    """What the file of a new environment says."""
+
+    name: str
+    account: str = SANDBOX_ACCOUNT
+    region: str = "us-west-2"
+    zones: tuple[str, ...] = ()
+    """Zone ids; the region's first two where there are none."""
+    instance_type: str = "ml.g5.12xlarge"
+    """Of the group for training."""
+    count: int = 2
+    admins: tuple[str, ...] = ()
+    """ARNs of who administers Kubernetes."""
+    vpc: Mapping[str, Any] | None = None
+    """An existing VPC as `network.vpc` takes it; a new one where there is none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
     """A file of a project."""
@@ -89,17 +107,21 @@ def write_project(
     *,
     name: str | None = None,
     account: str | None = None,
-    region: str = "us-west-2",
+    region: str | None = None,
     zones: str | None = None,
+    scenario: str | None = None,
+    beginning: Beginning | None = None,
 ) -> list[Written]:
     """Write the files of a project that are not there yet, and say of each whether it was.
 
     Args:
         folder: The project's; made when it is not there.
-        name: Of the environment; by default `sandbox`, or `prod` with an account.
+        name: Of the environment; by default that of the scenario, `sandbox`, or `prod` with an account.
         account: AWS account id; by default the embedded sandbox's.
-        region: AWS region.
+        region: AWS region; by default the scenario's, or us-west-2.
         zones: Zone ids with commas between.
+        scenario: Name of the scenario to start from.
+        beginning: What somebody answered, `name` among it, instead of what comes before it.
 
     Raises:
         InvalidFile: a value that an environment does not allow.
@@ -115,10 +137,15 @@ def write_project(
         folder / ".podwright/python": f"{sys.executable}\n",
     }
     # A project that somebody has cloned is made ready for this machine, not given another environment.
-    if name or account or not Project.at(folder).names:
-        name = name or ("prod" if account else "sandbox")
+    if name or account or scenario or not Project.at(folder).names:
+        name = name or scenario or ("prod" if account else "sandbox")
         file = folder / "environments" / f"{name}.yaml"
-        text = environment_file(name, account or SANDBOX_ACCOUNT, region, zones)
+        if scenario:
+            text = scenario_file(scenario, name, account, region, zones)
+        else:
+            chosen = tuple(zones.split(",")) if zones else ()
+            plain = Beginning(name, account or SANDBOX_ACCOUNT, region or "us-west-2", chosen)
+            text = environment_file(beginning or plain)
         if file.exists() and file.read_text(encoding="utf-8") != text:
             raise CommandError(f"{file} exists and stays as it is", "edit it, or choose another --name")
         files = {file: text} | files
@@ -170,33 +197,99 @@ def write_workflows(folder: Path, repository: str | None, order: str | None) -> 
         yield _write(file, text)
 
 
-def environment_file(name: str, account: str, region_name: str, zones: str | None) -> str:
+def environment_file(beginning: Beginning) -> str:
     """The text of a small environment file that passes every rule.
 
     Raises:
         InvalidFile: a value that an environment does not allow.
         CommandError: a region that is not known, or whose zone ids are not.
     """
-    try:
-        prefix = known_region(region_name).zone_prefix
-    except UnknownRegion as error:
-        raise CommandError(str(error), code=2) from None
-    if not zones and not prefix:
-        raise CommandError(f"the zone ids of {region_name} are not known", "give two of them with --zones", 2)
-    chosen = zones.split(",") if zones else [f"{prefix}-az1", f"{prefix}-az2"]
-    sandbox = account == SANDBOX_ACCOUNT
+    name, account = beginning.name, beginning.account
+    zones, sandbox = beginning.zones or first_zones(beginning.region), account == SANDBOX_ACCOUNT
+    admins = f"  eks: {{admins: {json.dumps(beginning.admins)}}}\n" if beginning.admins else ""
     text = _ENVIRONMENT.format(
         name=name,
         account=_SANDBOX_ACCOUNT_LINE if sandbox else f'account: "{account}"\n',
-        region=region_name,
+        region=beginning.region,
         protection=_SANDBOX_PROTECTION_LINE if sandbox else "",
-        zones=", ".join(chosen),
-        cluster_zones=", ".join(chosen[:2]),
+        network=_network(beginning.vpc),
+        zones=", ".join(zones),
+        cluster_zones=", ".join(zones[:2]),
+        admins=admins,
+        instance_type=beginning.instance_type,
+        count=beginning.count,
     )
     loaded = environment_from(parse_source(text, f"environments/{name}.yaml"), name)
     if wrong := errors(findings(loaded.environment, loaded.source)):
         raise InvalidFile(wrong)
     return text
+
+
+def first_zones(region_name: str) -> tuple[str, str]:
+    """The ids of the first two zones of a region. Raises CommandError where they are not known."""
+    try:
+        prefix = known_region(region_name).zone_prefix
+    except UnknownRegion as error:
+        raise CommandError(str(error), code=2) from None
+    if not prefix:
+        raise CommandError(f"the zone ids of {region_name} are not known", "give two of them with --zones", 2)
+    return f"{prefix}-az1", f"{prefix}-az2"
+
+
+def _network(vpc: Mapping[str, Any] | None) -> str:
+    """The range of a new VPC, or an existing one with its subnets."""
+    if vpc is None:
+        return "  cidr: 10.16.0.0/16\n"
+    lines = ["  # podwright makes no route, gateway or endpoint in it.", "  vpc:"]
+    lines += [f"    {key}: {vpc[key]}" for key in ("id", "cidr")] + ["    subnets:"]
+    for zone, subnets in vpc["subnets"].items():
+        pairs = ", ".join(f"{key}: {value}" for key, value in subnets.items())
+        lines.append(f"      {zone}: {{{pairs}}}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def scenarios() -> list[str]:
+    """Names of the environment files that come with podwright and stand by themselves."""
+    files = sorted(_SCENARIOS.glob("*.yaml"))
+    return [file.stem for file in files if "\nextends:" not in file.read_text(encoding="utf-8")]
+
+
+def scenario_file(scenario: str, name: str, account: str | None, region_name: str | None, zones: str | None) -> str:
+    """The text of a scenario's file, with another name, account, region and other zones.
+
+    Raises:
+        InvalidFile: with these values it is no environment that passes the rules.
+        CommandError: there is no such scenario, or zones are missing.
+    """
+    if scenario not in scenarios():
+        raise CommandError(f"there is no scenario {scenario}", f"there are {', '.join(scenarios())}", 2)
+    text = (_SCENARIOS / f"{scenario}.yaml").read_text(encoding="utf-8")
+    former = environment_from(parse_source(text, scenario), scenario).environment
+    used = list(dict.fromkeys(re.findall(rf"\b{re.escape(_prefix(former.region))}-az[0-9]+\b", text)))
+    if region_name not in (None, former.region) and not zones:
+        raise CommandError(
+            f"{scenario} is in {former.region}",
+            f"name {len(used)} zones of {region_name} with --zones, for {', '.join(used)}",
+            2,
+        )
+    chosen = zones.split(",") if zones else used
+    if len(chosen) < len(used):
+        raise CommandError(f"{scenario} has {len(used)} zones, {', '.join(used)}", "name as many with --zones", 2)
+    others = dict(zip(used, chosen, strict=False)) | {
+        former.region: region_name or former.region,
+        former.account: account or former.account,
+    }
+    text = re.sub(rf"\b({'|'.join(map(re.escape, others))})\b", lambda match: others[match[0]], text)
+    text = re.sub(r"^name: .*$", f"name: {name}", text, count=1, flags=re.MULTILINE)
+    text = text.replace("$schema=../docs/environment.schema.json", "$schema=environment.schema.json")
+    loaded = environment_from(parse_source(text, f"environments/{name}.yaml"), name)
+    if wrong := errors(findings(loaded.environment, loaded.source)):
+        raise InvalidFile(wrong)
+    return text
+
+
+def _prefix(region_name: str) -> str:
+    return known_region(region_name).zone_prefix or region_name
 
 
 def _cdk_settings() -> dict[str, Any]:

@@ -1,12 +1,15 @@
 """What each team is guaranteed, lends and may borrow: as plain data, and as lines for people."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ...config.settings.environment import Environment
+from ...planning.purchase.words import shown
 from ...planning.quota.amounts import CPU, EFA, GPU, MEMORY, NEURON
 from ...planning.quota.policy import QuotaPolicy, Share, TeamPolicy
-from ..output.columns import columns
+from ...planning.quota.queue_shares import Share as QueueShare
+from ...planning.quota.queue_shares import queue_shares
+from ..output.tables import Block, Table, new_table
 
 _ENGINES: Final = {
     None: "Slurm",
@@ -55,6 +58,11 @@ def report(environment: Environment, policy: QuotaPolicy) -> dict[str, Any]:
             for resource, amount in amounts.items()
             if amount and (engine or resource in _OF_SLURM)
         ],
+        "queues": queues(environment),
+        "overrides": [
+            {"override": name, "begin": shown(each.begin), "end": shown(each.end), "teams": sorted(each.teams)}
+            for name, each in sorted(environment.governance.overrides.items(), key=lambda item: item[1].begin)
+        ],
         "notes": list(_NOTES.get(engine, ())) if any(team.shares for team in teams) else [],
     }
 
@@ -77,24 +85,72 @@ def _team(team: TeamPolicy, policy: QuotaPolicy, engine: str | None) -> dict[str
     }
 
 
-def lines(result: dict[str, Any]) -> list[str]:
+def lines(result: dict[str, Any]) -> list[Block]:
     """The report for people."""
     if not any(team["quotas"] for team in result["teams"]):
-        return [f"{result['environment']} has no teams that share a cluster"]
+        return list(_queues(result)) or [f"{result['environment']} has no teams that share a cluster"]
     order = _IDLE.get(result["engine"]) or ("by weight" if result["fair_share"] else "to who asks first")
-    rows = [("team", "of", "resource", "guaranteed", "lends", "borrows", "at most"), *_rows(result)]
+    names = ("team", "of", "resource", "guaranteed", "lends", "borrows", "at most")
     return [
         f"{result['environment']}: quotas are kept by {_ENGINES[result['engine']]}; what is idle goes {order}",
         *_priorities(result["priorities"]),
         "",
-        *columns(rows, right=(3, 4, 5, 6)),
+        new_table("", names, _rows(result), right=names[3:]),
         "",
-        *_teams(result["teams"], result["engine"]),
+        _teams(result["teams"], result["engine"]),
         "",
         "at most: while no other team uses anything.",
         *(["*: filled in by the instance's ratio; the file does not say it."] if _filled(result) else []),
         *result["notes"],
+        *map(_override, result["overrides"]),
+        *(["", *_queues(result)] if result["queues"] else []),
     ]
+
+
+def _override(override: dict[str, Any]) -> str:
+    """When a team has other quotas than these."""
+    teams = ", ".join(override["teams"])
+    return f"From {override['begin']} to {override['end']} {teams} have others (override {override['override']})."
+
+
+def queues(environment: Environment) -> list[dict[str, Any]]:
+    """The queues of training jobs with the shares that teams have of them, in instances."""
+    teams, named = environment.governance.teams, environment.training_job_queues.items()
+    return [
+        {"queue": name, "capacity": dict(queue.capacity), "shares": _shares(queue_shares(queue, teams))}
+        for name, queue in named
+    ]
+
+
+def _shares(shares: Mapping[str, QueueShare]) -> list[dict[str, Any]]:
+    return [
+        {
+            "team": team,
+            "capacity": share.capacity,
+            "strategy": share.strategy,
+            "borrow_limit_percent": share.borrow_limit,
+            "preempts": share.preempts,
+        }
+        for team, share in shares.items()
+    ]
+
+
+def _queues(result: dict[str, Any]) -> Iterator[Block]:
+    """A table of shares for each queue of training jobs."""
+    for queue in result["queues"]:
+        capacity = ", ".join(f"{count:,} {name}" for name, count in queue["capacity"].items())
+        rows = []
+        for share in queue["shares"]:
+            limit, first = share["borrow_limit_percent"] or 0, share["team"]
+            for name, count in share["capacity"].items():
+                idle = share["strategy"].lower().replace("_", " ")
+                stops = "its own lower priorities" if share["preempts"] else "nothing of its own"
+                borrowed = f"{count * limit // 100:,}"
+                rows.append((first, name, f"{count:,}", borrowed, idle if first else "", stops if first else ""))
+                first = ""
+        yield f"Queue {queue['queue']} of AWS Batch: {capacity}"
+        names = ("team", "of", "guaranteed", "borrows", "idle capacity", "may stop")
+        yield from ("", new_table("", names, rows, right=(2, 3)), "")
 
 
 def _rows(result: dict[str, Any]) -> Iterator[tuple[str, ...]]:
@@ -115,16 +171,15 @@ def _priorities(priorities: dict[str, int]) -> list[str]:
     return [f"Priorities, highest first: {classes}"] if classes else []
 
 
-def _teams(teams: list[dict[str, Any]], engine: str | None) -> list[str]:
+def _teams(teams: list[dict[str, Any]], engine: str | None) -> Table:
     words = {"lower_priority": "its own lower priorities", "never": "nothing of its own"}
     if engine == "yunikorn":
         words["lower_priority"] = words["never"]
-    rows = [("team", "department", "share", "weight", "may stop")]
-    rows += [
+    rows = (
         (team["team"], team["department"] or "", team["share"], str(team["weight"]), words[team["preempt"]])
         for team in teams
-    ]
-    return columns(rows, right=(3,))
+    )
+    return new_table("", ("team", "department", "share", "weight", "may stop"), rows)
 
 
 def _filled(result: dict[str, Any]) -> bool:

@@ -21,8 +21,9 @@ from ...planning.sizing import (
     problems,
     smallest,
     usable_memory_gb,
+    warnings,
 )
-from ..output.columns import columns
+from ..output.tables import Block, new_table
 from ..programs.node import use_bundled_node
 
 _SHOWN = 4
@@ -44,7 +45,7 @@ class Sizes:
     price: Price | None
     """Of one instance for an hour."""
 
-    def lines(self) -> list[str]:
+    def lines(self) -> list[Block]:
         """For people."""
         return [*self._model(), "", *self._minimum(), "", *self._layouts(), *self._limits()]
 
@@ -67,11 +68,13 @@ class Sizes:
             "instances": count,
             "accelerators": count * self.hardware.accelerators,
             "usd_per_hour": self.price and self.price.usd * count,
-            "layouts": [
-                dataclasses.asdict(layout) | {"gb": layout.gb(self.model), "reaches": self._reaches(layout, count)}
-                for layout in result
-            ],
+            "layouts": [self._layout(layout, count) for layout in result],
         }
+
+    def _layout(self, layout: Layout, count: int) -> dict[str, Any]:
+        described = dataclasses.asdict(layout) | {"expert_tensor": layout.expert_tensor or layout.tensor}
+        more = {"gb": layout.gb(self.model), "reaches": self._reaches(layout, count)}
+        return described | more | {"warnings": list(warnings(layout, self.hardware, count))}
 
     def _model(self) -> list[str]:
         model, (shared, routed) = self.model, self.model.parts
@@ -99,24 +102,24 @@ class Sizes:
             lines.append(f"  HyperPod does not take {hardware.name}: its members are no instance type of SageMaker")
         return lines
 
-    def _layouts(self) -> list[str]:
+    def _layouts(self) -> list[Block]:
         """The first layouts for each number of instances as a table, or why there is none."""
         if not self.options:
             advice = ["Weights and gradients alone are too large for every layout: try `--sharding full`."]
             return ["No layout is legal.", *(f"  {text}" for text in self.refusals or advice)]
-        lines: list[str] = []
+        lines: list[Block] = []
         for count, result in self.options.items():
-            rows: list[tuple[str, ...]] = [
-                # Two blanks, so that the table stands below its heading.
-                ("  TP", "PP", "EP", "DP", "GB each", "tensor", "expert", "data", "pipeline")
-            ]
+            rows: list[tuple[str, ...]] = []
             # The best few; a machine reads all of them with --json.
             for layout in result[:_SHOWN]:
-                sizes = (layout.tensor, layout.pipeline, layout.expert, layout.data)
+                own = f", ETP {layout.expert_tensor}" if layout.expert_tensor else ""
+                sizes = (layout.tensor, layout.pipeline, f"{layout.expert}{own}", layout.data)
                 where = self._reaches(layout, count).values()
                 rows.append((*map(str, sizes), f"{layout.gb(self.model):,.1f}", *where))
             more = len(result) - _SHOWN
-            lines += [self._machines(count), *columns(rows, right=range(5))]
+            names = ("TP", "PP", "EP", "DP", "GB each", "tensor", "expert", "data", "pipeline")
+            lines += [self._machines(count), new_table("", names, rows, right=names[:5], indent=2)]
+            lines += [f"  {text}" for text in warnings(result[0], self.hardware, count)]
             lines += [f"  and {more} more that are legal (--json)", ""] if more > 0 else [""]
         return lines[:-1]
 
@@ -155,8 +158,8 @@ class Sizes:
             "",
             f"A layout may fill {free:,.1f} of {self.hardware.memory_gb:,.0f} GB; {self.headroom:.0%} are left to "
             "activations and buffers.",
-            f"Legal: TP divides {inside} and the heads, and TP × EP divides {domain};",
-            "EP divides DP and the experts, and PP divides the layers.",
+            f"Legal: TP divides {inside} and the heads, EP × ETP the ranks of a stage,",
+            f"EP the experts, and PP the layers. Unless you ask for EP, ETP is TP, and EP × ETP divides {domain}.",
         ]
         if self.hardware.domain_instances == 1 and self.hardware.plans:
             sold = ", ".join(map(str, limits().training_plan.instance_counts))
@@ -210,7 +213,7 @@ def sizes(
         least=minimum(model, hardware),
         options=options,
         refusals=[] if options else _refusals(model, hardware, instances, headroom, wish),
-        price=hourly(hardware.instance_type, environment.region, environment.prices) if environment else None,
+        price=hourly(hardware.instance_type, environment.region, environment.own_prices) if environment else None,
     )
 
 
@@ -237,7 +240,7 @@ def _refusals(
     head = f"TP {tensor}, PP {pipeline}, EP {wish.expert or 1} on {instances} instances with {ranks} accelerators:"
     if ranks % (tensor * pipeline):
         return [head, f"TP {tensor} × PP {pipeline} does not divide {ranks}"]
-    layout = Layout(tensor, pipeline, wish.expert or 1, ranks // (tensor * pipeline))
+    layout = Layout(tensor, pipeline, wish.expert or 1, ranks // (tensor * pipeline), wish.expert_tensor)
     return [head, *problems(layout, model, hardware, instances, headroom)]
 
 

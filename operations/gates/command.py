@@ -18,8 +18,8 @@ from ...planning.delivery.gate_evidence import Evidence
 from ...planning.delivery.gate_table import gate_table, settings_of, why_not
 from ..arguments import account_for, add_name, add_sandbox, load
 from ..environments.checked import stop_on_errors
-from ..output.columns import columns
 from ..output.console import write_answer, write_json, write_line, write_note
+from ..output.tables import new_table, severity, styled
 from .evidence import Keeper, summary
 from .run import gate_names, run_gate
 
@@ -79,12 +79,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _write(evidence: Evidence, path: str) -> None:
     """One gate for people."""
-    write_line(f"{_SIGNS[evidence.verdict]:<8} {evidence.gate:<9} {evidence.reason}")
+    sign = _SIGNS[evidence.verdict]
+    blanks = " " * (8 - len(sign))
+    write_line(styled(severity(sign), f"{blanks} {evidence.gate:<9} {evidence.reason}"))
     if evidence.verdict == "failed":
         bad = [check for check in evidence.checks if not check.ok]
-        rows = [("", check.about, f"wanted {check.wanted}", f"seen {check.seen}") for check in bad[:_MOST_CHECKS]]
-        for line in columns(rows) if rows else ():
-            write_line(f"       {line}")
+        rows = [(check.about, f"wanted {check.wanted}", f"seen {check.seen}") for check in bad[:_MOST_CHECKS]]
+        if rows:
+            write_line(new_table("", (), rows, indent=9))
         if len(bad) > _MOST_CHECKS:
             write_line(f"         and {len(bad) - _MOST_CHECKS} more in the evidence")
         write_line(f"         → {evidence.next_step}")
@@ -104,10 +106,9 @@ def _list(loaded: LoadedEnvironment, as_json: bool) -> int:
         }
         for gate in gate_table().values()
     ]
-    shown = [("gate", "minutes", "what", "")]
-    shown += [
+    shown = (
         (row["gate"], str(row["minutes"]), row["title"], row["skipped"] and f"skipped: {row['skipped']}")
         for row in cast(list[Any], rows)
-    ]
-    write_answer(as_json, rows, columns(shown, right=(1,)))
+    )
+    write_answer(as_json, rows, [new_table("", ("gate", "minutes", "what", ""), shown, right=(1,))])
     return 0

@@ -1,6 +1,5 @@
 """What every gate has at hand, and the one way in which gates wait."""
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from ...planning.delivery.gate_table import Gate, settings_of
 from ..aws.account import Account
 from ..kubernetes.in_vpc import POLL_SECONDS, InVpc, kubectl_of
 from ..kubernetes.kubectl import NO_SCHEDULER, REAL_KUBERNETES, Kubectl, Refused
+from ..output.console import write_note
 
 _POLL: Final = 15.0
 _POLL_IN_SANDBOX: Final = 0.3
@@ -152,7 +152,7 @@ class Context:
         if text != self._said or now - self._spoken >= _SILENCE:
             self._said, self._spoken = text, now
             span = int(self.elapsed)
-            print(f"  {self.gate.name:<9} {span // 60}:{span % 60:02}  {text}"[:160], file=sys.stderr, flush=True)
+            write_note(f"  {self.gate.name:<9} {span // 60}:{span % 60:02}  {text}")
 
 
 def in_words(checks: Sequence[Check]) -> str:

@@ -103,12 +103,13 @@ def _dashboards(context: Context, observation: Observation) -> None:
     """Grafana with what was put into it, else CloudWatch's: as the environment's own stacks made them."""
     account, environment = context.account, context.environment
     by_type: dict[str, list[StackResource]] = {}
-    grafana = bool(environment.observability and environment.observability.managed_grafana)
+    grafana = environment.observability.managed_grafana if environment.observability else None
     for item in stack_resources(account, f"{environment.name}-{'grafana' if grafana else 'observability'}"):
         by_type.setdefault(item.type, []).append(item)
     if grafana:
         # An absent workspace is checked like one that is there.
-        ids = [item.name for item in by_type.get("AWS::Grafana::Workspace", [])] or [""]
+        own = [item.name for item in by_type.get("AWS::Grafana::Workspace", [])]
+        ids = [grafana.existing.id] if grafana.existing else own or [""]
         for id in ids:
             status = (
                 get(account, "grafana", "describe_workspace", workspaceId=id)["workspace"]["status"]

@@ -24,6 +24,8 @@ def run(context: Context) -> Result:
     context.asked["thresholds_version"] = thresholds_version()
     if skipped := context.without_scheduler:
         return skipped
+    if environment.cluster.orchestrator == "slurm" and context.account.endpoint:
+        return Result(True, "nothing is proved: nodes of the sandbox have no GPUs", skipped=True)
     whole = Observation()
     for name in nccl_groups(environment, context.types):
         group = environment.instance_groups[name]

@@ -22,6 +22,7 @@ from .slurm import Slurm
 Object = dict[str, Any]
 _IN_FORCE: Final = ("Created", "Updated")
 _KUEUE: Final = ("hyperpod", "kueue")
+_SWITCHED: Final = {"Enabled": "on", "Disabled": "off"}
 # What each engine counts with; everything else of its objects is no quota.
 _KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "kueue": ("ResourceFlavor", "Cohort", "ClusterQueue", "LocalQueue"),
@@ -96,8 +97,9 @@ def _service(context: Context, observation: Observation) -> None:
         if messages is None:
             messages = _difference(desired["ComputeQuotaConfig"], quota.get("ComputeQuotaConfig", {}))
         # A quota that is switched off keeps its numbers and grants nothing.
-        off = quota.get("ActivationState", "Enabled") != "Enabled"
-        messages = messages or ("is switched off (ActivationState)" if off else None)
+        state = quota.get("ActivationState", "Enabled")
+        differs = state != desired.get("ActivationState", "Enabled")
+        messages = messages or (f"is switched {_SWITCHED[state]} (ActivationState)" if differs else None)
         observation.check(f"quota of {team}", "in force as in the file", messages or quota["Status"], messages is None)
     # A team that left the file would keep its guarantee.
     for team in sorted(by_team.keys() - environment.governance.teams.keys()):

@@ -9,7 +9,8 @@ import hashlib
 import json
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
 from ...config.errors import CommandError, PodwrightError
@@ -26,7 +27,6 @@ from .nccl_table import table_of
 _BEGIN, _END = "podwright-begin", "podwright-end"
 _ALIVE: Final = "podwright-alive"
 _GRACE: Final = 60.0
-_OUTSIDE: Final = "the nodes of the sandbox are simulated, and run no Slurm"
 # A session without output for twenty minutes is ended, and a job may wait longer. The sleep outlives the loop that is
 # killed, and must not hold the session's output open.
 _KEEP_ALIVE: Final = f"(while sleep 60 >/dev/null 2>&1; do echo {_ALIVE}; done) & k=$!; trap 'kill $k' EXIT"
@@ -65,8 +65,6 @@ class Slurm:
 
     def __init__(self, context: Reach, order: Sequence[str] = ("controller", "login")) -> None:
         """Finds a controller or login node, of the first kind in `order`. Raises CommandError where none runs."""
-        if context.account.endpoint:
-            raise CommandError(_OUTSIDE, "run it against AWS; gates.skip says why a gate is not run")
         environment, self._context = context.environment, context
         existing = session_nodes(context.account, environment.cluster.name)
         kinds = {name: group.slurm.node_type for name, group in environment.instance_groups.items() if group.slurm}
@@ -86,23 +84,46 @@ class Slurm:
 
     def tried(self, script: str) -> str:
         """As `run`, but raises CommandFailed when the script fails."""
+        with self._session(script) as process:
+            try:
+                output, _ = process.communicate(timeout=max(self._context.left, 0) + _GRACE)
+            except subprocess.TimeoutExpired:
+                raise CommandFailed(f"no answer in {self._context.seconds / 60:g} min") from None
+        return _answer(output)
+
+    def stream(self, script: str, write: Callable[[str], None]) -> None:
+        """Hand each line that a script prints to `write`, as it comes. Raises CommandFailed when the script fails."""
+        started, code = False, ""
+        with self._session(f"{_KEEP_ALIVE}; {script}") as process:
+            assert process.stdout
+            with process.stdout:
+                for line in map(str.rstrip, process.stdout):
+                    if line.startswith(_END):
+                        code = line.removeprefix(_END).strip()
+                    elif started and not code and line != _ALIVE:
+                        write(line)
+                    started = started or line == _BEGIN
+            process.wait()
+        if code != "0":
+            raise CommandFailed(f"exit code {code}" if code else "the session ended before the command")
+
+    @contextmanager
+    def _session(self, script: str) -> Iterator[subprocess.Popen[str]]:
+        """The process of a session that runs a script; neither of them outlives the block."""
         packed = base64.b64encode(script.encode()).decode()
         # One line that survives the document's own quoting; the marks tell the answer from what SSM prints around it.
         line = f"sudo bash -c 'echo {_BEGIN}; echo {packed} | base64 -d | bash 2>&1; echo {_END} $?'"
         command = one_command(self._context.account, self._node, line)
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         try:
-            output, _ = process.communicate(timeout=max(self._context.left, 0) + _GRACE)
-        except subprocess.TimeoutExpired:
-            raise CommandFailed(f"no answer in {self._context.seconds / 60:g} min") from None
+            yield process
         finally:
             if process.poll() is None:
                 # What it runs on the node ends with the session, which a plugin that is killed would leave open.
-                session = json.loads(command[1])["SessionId"]
+                session = next(json.loads(word)["SessionId"] for word in command if word.startswith("{"))
                 change(self._context.account, "ssm", "terminate_session", SessionId=session)
                 process.kill()
                 process.communicate()
-        return _answer(output)
 
 
 def _answer(output: str) -> str:

@@ -19,7 +19,7 @@ from ..doctor.bundle import moment
 from ..doctor.pods import Pod
 from ..gates.jobs import state_of
 from ..kubernetes.kubectl import Kubectl, Refused
-from .conditions import condition, preemption, short_reason
+from .conditions import condition, preemption, short_reason, with_verdicts
 
 Object = dict[str, Any]
 JOBS: Final[Mapping[str, str]] = {
@@ -33,12 +33,20 @@ JOBS: Final[Mapping[str, str]] = {
     "leaderworkersets.leaderworkerset.x-k8s.io": "leader_worker_set",
     "jobs.batch": "job",
     "inferenceendpointconfigs.inference.sagemaker.aws.amazon.com": "inference",
+    "jumpstartmodels.inference.sagemaker.aws.amazon.com": "jumpstart",
     "workspaces.workspace.jupyter.org": "space",
 }
 """Kinds of jobs, by how kubectl names them, with podwright's word. What one of them owns is a part of it."""
 _KUEUE: Final = ("workloads.kueue.x-k8s.io", "localqueues.kueue.x-k8s.io")
 _FORBIDDEN: Final = "Forbidden"
 _FIRST: Final = ("master", "launcher", "head")
+# What numbers pods among each other, and the parts of a job that have such pods.
+_NUMBERS: Final = (
+    "training.kubeflow.org/replica-index",
+    "leaderworkerset.sigs.k8s.io/worker-index",
+    "batch.kubernetes.io/job-completion-index",
+)
+_PARTS: Final = ("jobset.sigs.k8s.io/job-index", "leaderworkerset.sigs.k8s.io/group-index")
 _NAME_LABEL: Final = "app.kubernetes.io/name"
 
 
@@ -141,6 +149,11 @@ class ClusterJob:
         """Pods that run."""
         return sum(pod.phase == "Running" for pod in self.pods)
 
+    def _of_scheduler(self, field: str) -> Any:
+        """A field of what is scheduled: the last Workload, else the pods that KAI and YuniKorn take one by one."""
+        specs = [item["spec"] for item in self.workloads[-1:]] or [pod.spec for pod in self.pods[:1]]
+        return next((spec.get(field) for spec in specs), None)
+
     def to_json(self) -> Object:
         """The job as plain data."""
         return {
@@ -150,7 +163,10 @@ class ClusterJob:
             "namespace": self.namespace,
             "state": self.state,
             "queue": self.queue,
-            "priority": next((item["spec"].get("priority") for item in self.workloads[-1:]), None),
+            "priority": self._of_scheduler("priority"),
+            "priority_class": (self._of_scheduler("priorityClassRef") or {}).get("name")
+            or self._of_scheduler("priorityClassName")
+            or "",
             "accelerators": self.accelerators,
             "pods": len(self.pods),
             "running_pods": self.running_pods,
@@ -209,7 +225,7 @@ def read_cluster(
     if team is None:
         own |= {job.namespace or "default" for job in environment.jobs.values() if not job.team}
     items, hidden = _read(kubectl, sorted(own), engine in ("hyperpod", "kueue"), team is None, more)
-    now = datetime.now(UTC)
+    items, now = with_verdicts(items), datetime.now(UTC)
     return Cluster(tuple(_jobs(items, names, now)), tuple(items), tuple(hidden), now)
 
 
@@ -259,7 +275,7 @@ def _jobs(items: Sequence[Object], teams: Mapping[str, str], now: datetime) -> I
             item,
             kinds[item["kind"].lower()],
             teams.get(item["metadata"].get("namespace", ""), ""),
-            sorted((part for part in parts[uid] if part["kind"] == "Workload" and not _finished(part)), key=_created),
+            sorted((part for part in parts[uid] if part["kind"] == "Workload" and not finished(part)), key=_created),
             [Pod(part, now) for part in sorted(parts[uid], key=pod_rank) if part["kind"] == "Pod"],
         )
 
@@ -285,22 +301,24 @@ def _top(uid: str, owners: Mapping[str, str], tops: Mapping[str, Object]) -> str
     return uid
 
 
-def pod_rank(item: Object) -> tuple[bool, int, str]:
-    """Sorts pods as their ranks are numbered: what starts and heads first, then by number."""
+def pod_rank(item: Object) -> tuple[bool, int, int, str]:
+    """Sorts pods as their ranks are numbered: what starts and heads first, then by part and number."""
     labels, name = item["metadata"].get("labels") or {}, item["metadata"]["name"]
     role = labels.get("training.kubeflow.org/replica-type") or labels.get("ray.io/node-type") or ""
-    number = labels.get("training.kubeflow.org/replica-index") or labels.get("batch.kubernetes.io/job-completion-index")
+    number = next(filter(None, map(labels.get, _NUMBERS)), None)
+    part = next(filter(None, map(labels.get, _PARTS)), "0")
     # Where no label numbers it, its name does; KubeRay's and JobSet's end in five random characters.
     digits = re.search(r"-(\d+)(?:-[a-z0-9]{5})?$", f"-{number}" if number else name)
-    return role.lower() not in _FIRST, int(digits[1]) if digits else 0, name
+    return role.lower() not in _FIRST, int(part), int(digits[1]) if digits else 0, name
 
 
 def waits(workload: Object) -> bool:
     """Whether a Workload has no quota and is not over."""
-    return not _finished(workload) and condition(workload.get("status"), "QuotaReserved").get("status") != "True"
+    return not finished(workload) and condition(workload.get("status"), "QuotaReserved").get("status") != "True"
 
 
-def _finished(workload: Object) -> bool:
+def finished(workload: Object) -> bool:
+    """Whether a Workload is over."""
     return condition(workload.get("status"), "Finished").get("status") == "True"
 
 

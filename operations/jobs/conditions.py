@@ -1,7 +1,8 @@
 """What Kueue says of a Workload, in fewer words: why it waits, and who took its quota."""
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from ...planning.quota.amounts import amount_of, in_words, is_accelerator
@@ -23,6 +24,20 @@ _REASONS: Final = {
     "InCohortReclaimWhileBorrowing": "a higher priority, which borrows too",
 }
 _MOST: Final = 160
+_VERDICT: Final = "QuotaReserved"
+_SIZE: Final = ("name", "count", "minCount", "topologyRequest")
+# What pods need beside their containers, as Kueue compares it: pkg/util/pod, SpecShape.
+_SHAPE: Final = (
+    "nodeSelector",
+    "affinity",
+    "tolerations",
+    "runtimeClassName",
+    "priority",
+    "topologySpreadConstraints",
+    "overhead",
+    "resourceClaims",
+    "resources",
+)
 
 
 class Preemption(NamedTuple):
@@ -63,7 +78,7 @@ def short_reason(workload: Mapping[str, Any]) -> str:
     """Why a Workload has no quota, in a sentence; Kueue's own where it is another one than of quotas."""
     if not workload["spec"].get("active", True):
         return condition(workload.get("status"), "Evicted").get("message") or "switched off"
-    entry = condition(workload.get("status"), "QuotaReserved")
+    entry = condition(workload.get("status"), _VERDICT)
     message = entry.get("message") or "Kueue has not said anything yet"
     lacks = list({match[0]: match for match in _MORE.finditer(message)}.values())
     # Processors and memory go with accelerators, so that these say it all.
@@ -73,6 +88,54 @@ def short_reason(workload: Mapping[str, Any]) -> str:
     parts += [f"topology {match['topology']} {match['why']}" for match in _FITS.finditer(message)]
     text = "; ".join(parts) or message
     return text if len(text) <= _MOST else f"{text[: _MOST - 1]}…"
+
+
+def with_verdicts(items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Objects, among which a Workload that Kueue says nothing of has its verdict on an equal one of the same queue.
+
+    Once one finds no room, Kueue passes equal ones by: they wait as it does, and no condition says so (feature gate
+    SchedulingEquivalenceHashing). Source: Kueue 0.19.2, pkg/cache/queue/cluster_queue.go, 2026-11.
+    """
+    items = list(items)
+    waiting = [item for item in items if item["kind"] == "Workload" and "admission" not in item.get("status", {})]
+    verdicts = {
+        _asks(item): entry for item in waiting if _finds_nothing_free(entry := condition(item.get("status"), _VERDICT))
+    }
+    passed_by = {
+        item["metadata"]["uid"]: entry
+        for item in waiting
+        if not condition(item.get("status"), _VERDICT) and (entry := verdicts.get(_asks(item)))
+    }
+    return [_with_condition(item, passed_by.get(item["metadata"].get("uid"))) for item in items]
+
+
+def _finds_nothing_free(verdict: Mapping[str, Any]) -> bool:
+    return any(pattern.search(verdict.get("message", "")) for pattern in (_MORE, _NEVER, _FITS))
+
+
+def _with_condition(item: dict[str, Any], entry: Mapping[str, Any] | None) -> dict[str, Any]:
+    if entry is None:
+        return item
+    status = item.get("status", {})
+    return item | {"status": status | {"conditions": [*status.get("conditions", ()), entry]}}
+
+
+def _asks(workload: Mapping[str, Any]) -> str:
+    """What Kueue compares of Workloads: where and with what priority each waits, and what its pods need."""
+    spec = workload["spec"]
+    queue = (workload["metadata"]["namespace"], spec.get("queueName"), spec.get("priority"))
+    return json.dumps([*queue, *map(_shape, spec["podSets"])], sort_keys=True)
+
+
+def _shape(part: Mapping[str, Any]) -> list[Any]:
+    spec = part["template"]["spec"]
+    containers = [_needs(one) for one in spec.get("containers", ())]
+    first = [_needs(one) for one in spec.get("initContainers", ())]
+    return [*map(part.get, _SIZE), *map(spec.get, _SHAPE), containers, first]
+
+
+def _needs(container: Mapping[str, Any]) -> list[Any]:
+    return [container.get("resources", {}).get("requests"), container.get("ports")]
 
 
 def _amount(match: re.Match[str]) -> str:

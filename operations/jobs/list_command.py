@@ -9,20 +9,28 @@ from datetime import UTC, datetime
 from ..arguments import load
 from ..kubernetes.kubectl import NO_SCHEDULER
 from ..output.console import write_json, write_line
+from .by_priority import by_priority, write_by_priority
 from .reach import add_job, kubectl_for, read
 from .slurm_jobs import is_slurm, list_jobs
 from .table import job_rows, write_jobs
+from .training_jobs import list_training_jobs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright jobs`."""
     add_job(parser, job=False)
     parser.add_argument("--all", action="store_true", help="also those that have ended")
+    parser.add_argument("--by-priority", action="store_true", help="count them by priority class instead")
+    parser.add_argument(
+        "--training-jobs", action="store_true", help="those in queues of AWS Batch (default without a cluster)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the jobs."""
     environment = load(args).environment
+    if args.training_jobs or not environment.has_cluster:
+        return list_training_jobs(args, environment)
     if is_slurm(environment):
         return list_jobs(args, environment)
     kubectl = kubectl_for(args, environment)
@@ -30,9 +38,12 @@ def run(args: argparse.Namespace) -> int:
     ended = ("succeeded", "failed")
     rows = [row for row in job_rows(cluster) if args.all or row["state"] not in ended]
     if args.json:
-        write_json({"environment": environment.name, "jobs": rows, "not_readable": list(cluster.hidden)})
+        classes = {"classes": by_priority(rows)} if args.by_priority else {}
+        write_json({"environment": environment.name, "jobs": rows, **classes, "not_readable": list(cluster.hidden)})
         return 0
-    if rows:
+    if rows and args.by_priority:
+        write_by_priority(by_priority(rows), f"Jobs of {environment.name} by priority", datetime.now(UTC))
+    elif rows:
         write_jobs(rows, f"Jobs of {environment.name}", datetime.now(UTC))
     else:
         write_line(

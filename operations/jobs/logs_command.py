@@ -18,17 +18,14 @@ from ..arguments import load
 from ..doctor.pods import Pod
 from ..kubernetes.in_vpc import POLL_SECONDS, InVpc
 from ..kubernetes.kubectl import Kubectl, Refused
-from ..output.columns import columns
-from ..output.console import write_json, write_line, write_note
+from ..output.console import write_json, write_note, write_text
 from .cluster_jobs import ClusterJob
 from .reach import add_job, kubectl_for, one_job
 from .slurm_jobs import is_slurm, print_log
-from .step_times import PodLog, RankTime, rank_of, rank_times, verdict
+from .step_times import STEP_LINES, PodLog, is_of, print_times, rank_times
 
-_SHOWN: Final = 8
 _AT_ONCE: Final = 8
 _POLL: Final = 2.0
-_STEP_LINES: Final = 2000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     options = [f"--container={_container(pod)}", f"--namespace={job.namespace}", f"--tail={args.lines}"]
     options += ["--follow"] * args.follow + ["--previous"] * args.previous
     if args.json and not args.follow:
-        lines = [line for line in _log(kubectl, pod, options) if _is_of(line, args.rank, first)]
+        lines = [line for line in _log(kubectl, pod, options) if is_of(line, args.rank, first)]
         write_json({"job": job.name, "rank": number, "pod": pod.name, "node": pod.node, "lines": lines})
         return 0
     write = _writer(args, pod, first)
@@ -74,15 +71,10 @@ def _writer(args: argparse.Namespace, pod: Pod, first: int) -> Callable[[str], N
     """What becomes of each line: printed, as an object of its own for machines; those of other ranks are left out."""
 
     def write(line: str) -> None:
-        if _is_of(line, args.rank, first):
-            write_line(json.dumps({"pod": pod.name, "line": line}) if args.json else line)
+        if is_of(line, args.rank, first):
+            write_text(json.dumps({"pod": pod.name, "line": line}) if args.json else line)
 
     return write
-
-
-def _is_of(line: str, rank: int | None, first: int) -> bool:
-    """Whether a line is of a rank, as far as it says so."""
-    return rank is None or rank_of(line, first) in (None, rank)
 
 
 def _pods(
@@ -168,24 +160,7 @@ def _slowest(args: argparse.Namespace, job: ClusterJob, kubectl: Kubectl) -> int
     """Print step times by rank, the slowest first."""
     with ThreadPoolExecutor(1 if isinstance(kubectl, InVpc) else _AT_ONCE) as pool:
         logs = list(pool.map(lambda each: _pod_log(kubectl, job, *each), _numbered(job)))
-    times = rank_times(logs)
-    if args.json:
-        slowest = times[0]._asdict() if len(times) > 1 else None
-        write_json({"job": job.name, "slowest": slowest, "ranks": [item._asdict() for item in times]})
-        return 0
-    if not times:
-        write_line(
-            f"{job.name} logs no step times that podwright knows: `step_time: 1.2 s`, `1.2 s/step`, `3.4 it/s`, "
-            "`elapsed time per iteration (ms): 1200`."
-        )
-        return 0
-    write_line(
-        "\n".join(columns([("rank", "s a step", "steps", "pod", "node"), *map(_row, times[:_SHOWN])], right=(0, 1, 2)))
-    )
-    if len(times) > _SHOWN:
-        write_line(f"and {len(times) - _SHOWN:,} faster ones")
-    write_line(verdict(times))
-    return 0
+    return print_times(args, job.name, rank_times(logs))
 
 
 def _numbered(job: ClusterJob) -> Iterator[tuple[Pod, int]]:
@@ -197,14 +172,10 @@ def _numbered(job: ClusterJob) -> Iterator[tuple[Pod, int]]:
 
 def _pod_log(kubectl: Kubectl, job: ClusterJob, pod: Pod, first: int) -> PodLog:
     """The end of a pod's log. A pod without one is said, and counts for nothing."""
-    options = (f"--container={_container(pod)}", f"--namespace={job.namespace}", f"--tail={_STEP_LINES}")
+    options = (f"--container={_container(pod)}", f"--namespace={job.namespace}", f"--tail={STEP_LINES}")
     try:
         lines = kubectl.run("logs", pod.name, *options).splitlines()
     except Refused as refused:
         write_note(f"{pod.name} has no log: {refused}")
         lines = []
     return PodLog(pod.name, pod.node, first, lines)
-
-
-def _row(item: RankTime) -> tuple[str, ...]:
-    return str(item.rank), f"{item.seconds:.3f}", str(item.steps), item.pod, item.node

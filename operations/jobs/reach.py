@@ -9,6 +9,7 @@ from ...config.settings.environment import Environment
 from ..arguments import account_for, add_name, add_sandbox
 from ..kubernetes.in_vpc import kubectl_of
 from ..kubernetes.kubectl import Kubectl, Refused
+from ..output.moving import under_way
 from .cluster_jobs import Cluster, ClusterJob, read_cluster
 
 
@@ -34,10 +35,10 @@ def add_way(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def command_for(args: argparse.Namespace, verb: str, environment: str, job: str, *options: str) -> str:
-    """A command about a job as somebody types it who goes the same way as this one."""
+def command_for(args: argparse.Namespace, verb: str, environment: str, *words: str) -> str:
+    """A command about jobs as somebody types it who goes the same way as this one."""
     way = ["--sandbox"] * args.sandbox + ([f"--kubeconfig {args.kubeconfig}"] if args.kubeconfig else [])
-    return " ".join(("podwright", verb, environment, job, *options, *way))
+    return " ".join(("podwright", verb, environment, *words, *way))
 
 
 def kubectl_for(args: argparse.Namespace, environment: Environment) -> Kubectl:
@@ -47,7 +48,9 @@ def kubectl_for(args: argparse.Namespace, environment: Environment) -> Kubectl:
         CommandError: the kubeconfig is not a file, or there is no cluster.
     """
     if args.kubeconfig is None:
-        return kubectl_of(args.project, environment, account_for(args, environment))
+        account = account_for(args, environment)
+        under_way(f"asking Kubernetes of {environment.name}")
+        return kubectl_of(args.project, environment, account)
     if not args.kubeconfig.is_file():
         raise CommandError(f"--kubeconfig {args.kubeconfig} is not a file", "`podwright connect` writes one", 2)
     return Kubectl(args.kubeconfig, True)

@@ -1,7 +1,5 @@
 """Run a command as a job on nodes of a group, without a line in the file. It prints the manifest that it makes.
 
-    podwright run prod --team research --group h200 --nodes 2 -- torchrun train.py --lr 1e-4
-
 Group and team decide the same as for a job of the file, and the same rules judge it. To run it again and again, write
 it down under `jobs`: the manifest says everything that it was made of.
 """
@@ -93,7 +91,8 @@ def _kind(args: argparse.Namespace, environment: Environment) -> str:
 
 def _image(args: argparse.Namespace, environment: Environment) -> str:
     """The image of the team's jobs, else of all jobs of the environment. Raises CommandError for none or several."""
-    jobs = environment.jobs.values()
+    # A model of JumpStart brings its own.
+    jobs = [job for job in environment.jobs.values() if job.image]
     own = {job.image for job in jobs if job.team == args.team and job.group == args.group}
     images = own if len(own) == 1 else {job.image for job in jobs}
     if len(images) == 1:

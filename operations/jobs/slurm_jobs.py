@@ -3,6 +3,7 @@
 import argparse
 import base64
 import getpass
+import json
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,10 +15,12 @@ from ...config.loading.load import LoadedEnvironment
 from ...config.settings.environment import Environment
 from ..arguments import account_for
 from ..aws.account import Account
-from ..gates.slurm import Slurm
+from ..aws.session import NotConnected
+from ..gates.slurm import CommandFailed, Slurm
 from ..kubernetes.job_manifests import batch_scripts
-from ..output.console import write_json, write_line
+from ..output.console import write_json, write_line, write_text
 from .reach import command_for
+from .step_times import STEP_LINES, PodLog, is_of, print_times, rank_times
 from .table import queue_words, write_jobs
 
 _ORDER: Final = ("login", "controller")
@@ -49,7 +52,6 @@ _REASONS: Final = {
     "ReqNodeNotAvail": "nodes that it needs are drained or down",
     "BeginTime": "it was queued again, and starts in about two minutes",
 }
-SIMULATED: Final = "The login node of the sandbox is simulated and runs no Slurm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +74,26 @@ def is_slurm(environment: Environment) -> bool:
 
 
 def submit_batch(args: argparse.Namespace, loaded: LoadedEnvironment, name: str) -> int:
-    """Hand a script to sbatch on a login node, as a user of the cluster; to the sandbox's, which only says so."""
+    """Hand a script to sbatch on a login node, as a user of the cluster; print it where a sandbox has no Slurm."""
     environment = loaded.environment
     script = batch_scripts(loaded, [name])[name]
     account = account_for(args, environment)
     following = [command_for(args, verb, environment.name, name) for verb in ("why", "logs")]
-    if account.endpoint:
-        if args.json:
-            write_json({"job": name, "simulated": True, "script": script, "next": []})
-        else:
-            write_line(f"{script}\n{SIMULATED}: sbatch would get the script above.")
-        return 0
     user = _user(args, environment, environment.jobs[name].team)
     packed = base64.b64encode(script.encode()).decode()
     options = "--test-only" if args.dry_run else "--parsable"
     line = f"set -o pipefail; echo {packed} | base64 -d | runuser -l {shlex.quote(user)} -c 'sbatch {options}'"
-    message = Slurm(Question(account, environment), _ORDER).run(line).strip()
+    try:
+        message = Slurm(Question(account, environment), _ORDER).run(line).strip()
+    except NotConnected as simulated:
+        if not account.endpoint:
+            raise
+        if args.json:
+            write_json({"job": name, "simulated": True, "script": script, "next": []})
+        else:
+            write_text(script)
+            write_line(f"Nothing runs: {simulated}. sbatch would get the script above.")
+        return 0
     if args.json:
         number = None if args.dry_run else message.partition(";")[0]
         write_json({"job": name, "user": user, "dry_run": args.dry_run, "id": number, "next": following})
@@ -119,11 +125,8 @@ def queue(args: argparse.Namespace, environment: Environment, *, ended: bool = F
 
 
 def slurm_of(args: argparse.Namespace, environment: Environment) -> Slurm:
-    """Commands on a login node. Raises CommandError for the sandbox, whose node runs nothing."""
-    account = account_for(args, environment)
-    if account.endpoint:
-        raise CommandError(f"{SIMULATED}, so it has no jobs", "`podwright submit` prints the script that it would get")
-    return Slurm(Question(account, environment), _ORDER)
+    """Commands on a login node. Raises CommandError where none runs."""
+    return Slurm(Question(account_for(args, environment), environment), _ORDER)
 
 
 def rows_of(message: str) -> list[dict[str, Any]]:
@@ -224,15 +227,39 @@ def _explained(row: dict[str, Any]) -> Iterator[str]:
 
 
 def print_log(args: argparse.Namespace, environment: Environment) -> int:
-    """Print the end of the output of the newest job of a name."""
-    if args.follow or args.rank is not None or args.previous or args.slowest:
-        hint = "its output holds all ranks; `podwright connect` opens a shell for `tail -F`"
-        raise CommandError("on Slurm `logs` has --lines alone", hint, 2)
+    """Print the output of the newest job of a name: its end, what comes, or what its ranks say of step times."""
+    if args.previous:
+        raise CommandError("on Slurm a job has one output, and nothing before it", "leave --previous out", 2)
     number = _jobs_called(args, environment, ended=True)[-1]["id"]
-    find = f"f=$(scontrol show job {shlex.quote(number)} | sed -n 's/^ *StdOut=//p'); tail -n {args.lines} \"$f\""
-    lines = slurm_of(args, environment).run(find).splitlines()
+    slurm, lines = slurm_of(args, environment), STEP_LINES if args.slowest else args.lines
+    find = f"f=$(scontrol show job {shlex.quote(number)} | sed -n 's/^ *StdOut=//p')"
+    if args.follow and not args.slowest:
+        return _follow(args, slurm, number, find)
+    output = slurm.run(f'{find}; tail -n {lines} "$f"').splitlines()
+    if args.slowest:
+        # One file for all nodes: a line is of the rank that it names.
+        return print_times(args, args.job, rank_times([PodLog(f"job {number}", "its nodes", 0, output)]))
+    output = [line for line in output if is_of(line, args.rank, 0)]
     if args.json:
-        write_json({"job": args.job, "id": number, "lines": lines})
+        write_json({"job": args.job, "id": number, "rank": args.rank, "lines": output})
     else:
-        write_line("\n".join(lines))
+        write_text("\n".join(output))
+    return 0
+
+
+def _follow(args: argparse.Namespace, slurm: Slurm, number: str, find: str) -> int:
+    """Print what comes until the job has ended. The file need not be there yet."""
+
+    def write(line: str) -> None:
+        if is_of(line, args.rank, 0):
+            write_text(json.dumps({"id": number, "line": line}) if args.json else line)
+
+    queued = f"squeue --noheader --jobs={shlex.quote(number)} 2>/dev/null | grep -q ."
+    script = (
+        f'{find}; tail -n {args.lines} -F "$f" 2>/dev/null & t=$!; while {queued}; do sleep 2; done; sleep 2; kill $t'
+    )
+    try:
+        slurm.stream(script, write)
+    except CommandFailed as failed:
+        raise CommandError(f"the output of {args.job} ({number}) is not followed: {failed}") from None
     return 0

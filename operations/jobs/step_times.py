@@ -4,10 +4,14 @@ Ranks that wait for each other take equally long for whole steps; where a job lo
 the straggler stands out.
 """
 
+import argparse
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
 from typing import Final, NamedTuple
+
+from ..output.console import write_json, write_line
+from ..output.tables import new_table
 
 _NUMBER: Final = r"(\d+(?:\.\d+)?(?:e-?\d+)?)"
 # Forms of PyTorch loops, Megatron, Lightning, DeepSpeed and tqdm, with what makes seconds of a number.
@@ -26,6 +30,9 @@ _RATE: Final = re.compile(rf"{_NUMBER} *(?:it|step|iter|batch)(?:es|s)? */ *s(?:
 _RANK: Final = re.compile(r"\[rank(\d+)\]|\brank[\"']?\s*[:= ]\s*(\d+)\b", re.IGNORECASE)
 _LOCAL: Final = re.compile(r"^\[[a-z_]+(\d+)\]:")
 _LAST: Final = 50
+_SHOWN: Final = 8
+STEP_LINES: Final = 2000
+"""Lines at the end of a log that are read for step times."""
 CLEAR: Final = 1.05
 """A rank is called slow from so many times the median of all."""
 
@@ -69,6 +76,11 @@ def rank_of(line: str, first_rank: int) -> int | None:
     return first_rank + int(match[1]) if match else None
 
 
+def is_of(line: str, rank: int | None, first_rank: int) -> bool:
+    """Whether a line is of a rank, as far as it says so."""
+    return rank is None or rank_of(line, first_rank) in (None, rank)
+
+
 def rank_times(logs: Iterable[PodLog]) -> list[RankTime]:
     """The time of a step by rank, the slowest first; of a pod whose lines name no rank, of its first."""
     results = []
@@ -102,3 +114,27 @@ def verdict(times: list[RankTime]) -> str:
         f"Rank {slowest.rank} is the slowest: {slowest.seconds:.3g} s a step, {(over - 1) * 100:.0f} % over the median "
         f"of {len(times)} ranks; it runs in {slowest.pod} on {slowest.node}."
     )
+
+
+def print_times(args: argparse.Namespace, job: str, times: list[RankTime]) -> int:
+    """Print step times by rank, the slowest first. `times` begin with the slowest."""
+    if args.json:
+        slowest = times[0]._asdict() if len(times) > 1 else None
+        write_json({"job": job, "slowest": slowest, "ranks": [item._asdict() for item in times]})
+        return 0
+    if not times:
+        write_line(
+            f"{job} logs no step times that podwright knows: `step_time: 1.2 s`, `1.2 s/step`, `3.4 it/s`, "
+            "`elapsed time per iteration (ms): 1200`."
+        )
+        return 0
+    names = ("rank", "s a step", "steps", "pod", "node")
+    write_line(new_table("", names, map(_row, times[:_SHOWN]), right=names[:3]))
+    if len(times) > _SHOWN:
+        write_line(f"and {len(times) - _SHOWN:,} faster ones")
+    write_line(verdict(times))
+    return 0
+
+
+def _row(item: RankTime) -> tuple[str, ...]:
+    return str(item.rank), f"{item.seconds:.3f}", str(item.steps), item.pod, item.node

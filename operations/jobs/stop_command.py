@@ -12,6 +12,7 @@ from ..output.console import write_json, write_line
 from .cluster_jobs import Cluster, ClusterJob, Object
 from .reach import add_job, command_for, kubectl_for, one_job
 from .slurm_jobs import is_slurm, stop_jobs
+from .training_jobs import is_training_job, stop_training_job
 
 _DOMAINS = "computedomains.resource.nvidia.com"
 _GRACE = 30
@@ -25,6 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Delete the job and what was submitted with it."""
     environment = load(args).environment
+    if is_training_job(environment, args.job):
+        return stop_training_job(args, environment)
     if is_slurm(environment):
         return stop_jobs(args, environment)
     kubectl = kubectl_for(args, environment)

@@ -4,36 +4,31 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from ..output.tables import coloured, new_console, new_table
+from ..output.console import write_line
+from ..output.tables import coloured, new_table
 from .cluster_jobs import Cluster, ClusterJob
 from .conditions import preemption
 
 _GOOD: Final = ("running", "succeeded")
-_WIDE: Final = 100
 
 
 def write_jobs(jobs: list[dict[str, Any]], title: str, now: datetime) -> None:
-    """Print jobs as `job_rows` has them. A narrow terminal has no column of kinds."""
-    console = new_console()
-    names = [name for name in ("team", "job", "kind", "state", "queue", "GPUs", "age", "why") if _shown(name, console)]
-    table = new_table(title, names, right=("GPUs", "age"), wrapped=("job", "why"))
-    for row in jobs:
-        cells = {
-            "team": row["team"],
-            "job": row["name"],
-            "kind": row["kind"],
-            "state": coloured(row["state"], _GOOD) if row["state"] != "failed" else coloured("Failed"),
-            "queue": queue_words(row["position"]),
-            "GPUs": f"{row['accelerators']:,}" if row["accelerators"] else "",
-            "age": age(row["created"], now),
-            "why": row["reason"],
-        }
-        table.add_row(*(cells[name] for name in names))
-    console.print(table)
-
-
-def _shown(column: str, console: Any) -> bool:
-    return column != "kind" or console.width >= _WIDE
+    """Print jobs as `job_rows` has them."""
+    rows = (
+        (
+            row["team"],
+            row["name"],
+            row["kind"],
+            coloured(row["state"], _GOOD) if row["state"] != "failed" else coloured("Failed"),
+            queue_words(row["position"]),
+            f"{row['accelerators']:,}" if row["accelerators"] else "",
+            age(row["created"], now),
+            row["reason"],
+        )
+        for row in jobs
+    )
+    names = ("team", "job", "kind", "state", "queue", "GPUs", "age", "why")
+    write_line(new_table(title, names, rows, right=("GPUs", "age"), optional=("kind", "queue", "age")))
 
 
 def job_rows(cluster: Cluster) -> Iterator[dict[str, Any]]:

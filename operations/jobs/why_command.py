@@ -1,38 +1,40 @@
 """Say why a job waits or fails, by what its cluster says.
 
-It prints the job's position in its queue, the arithmetic of its team's quota, who preempted it, what keeps its pods,
-and the last events. With a team's role it says what that may read, and names what it may not.
+It prints the job's position in its queue, the arithmetic of its team's quota, who preempted it, when it would start if
+nobody submitted more, what keeps its pods, how long their images took, and the last events. With a team's role it says
+what that may read, and names what it may not.
 """
 
 import argparse
 import re
-import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from ...config.catalog.instance_types import environment_types
 from ...config.settings.environment import Environment
+from ...config.settings.governance.teams import WaitForPods
 from ...planning.jobs.plan import engine_of
+from ...planning.purchase.words import shown
 from ...planning.quota.amounts import in_words, is_accelerator
+from ...planning.quota.budgets import BEFORE_BUDGET, noted
 from ...planning.quota.policy import environment_policy
 from ..arguments import load
 from ..doctor.bundle import moment
-from ..output.columns import columns
+from ..kubernetes.kubectl import Kubectl
 from ..output.console import write_json, write_line
-from ..output.tables import new_console
+from ..output.tables import Block, new_table
 from .arithmetic import Sum, sums
 from .cluster_jobs import Cluster, ClusterJob
 from .conditions import condition, preemption
+from .expected_start import expected_start
+from .image_pulls import image_pulls, sentences
 from .reach import add_job, command_for, kubectl_for, one_job
 from .slurm_jobs import explain, is_slurm
 from .table import duration, preempted_by
 
 _EVENTS: Final = 8
 _UIDS: Final = re.compile(r" \(UID: [^)]*\)|; preemptor path.*")
-_INDENT: Final = "    "
-_LOG_WIDTH: Final = 120
-_NARROWEST: Final = 60
 
 
 class Question(NamedTuple):
@@ -41,6 +43,8 @@ class Question(NamedTuple):
     environment: Environment
     cluster: Cluster
     job: ClusterJob
+    kubectl: Kubectl
+    """The way to the cluster."""
 
 
 class Part(NamedTuple):
@@ -49,7 +53,7 @@ class Part(NamedTuple):
     key: str
     title: str
     data: Any
-    lines: list[str]
+    lines: Sequence[Block]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,20 +66,20 @@ def run(args: argparse.Namespace) -> int:
     environment = load(args).environment
     if is_slurm(environment):
         return explain(args, environment)
-    cluster, job = one_job(args, environment, kubectl_for(args, environment), "events", around=True)
-    question = Question(environment, cluster, job)
+    kubectl = kubectl_for(args, environment)
+    cluster, job = one_job(args, environment, kubectl, "events", around=True)
+    question = Question(environment, cluster, job, kubectl)
     parts = [part for answer in ANSWERS if (part := answer(question))]
     if args.json:
         write_json(job.to_json() | {part.key: part.data for part in parts} | {"not_readable": list(cluster.hidden)})
         return 0
-    width = max(new_console(_LOG_WIDTH).width, _NARROWEST)
-    write_line(textwrap.fill(_head(question), width, subsequent_indent=_INDENT))
-    write_line(textwrap.fill(_facts(question), width, initial_indent="  ", subsequent_indent=_INDENT))
+    write_line(_head(question))
+    write_line(f"  {_facts(question)}")
     for part in parts:
         write_line()
         write_line(part.title)
-        for text in part.lines:
-            write_line(textwrap.fill(text, width, initial_indent="  ", subsequent_indent=_INDENT))
+        for block in part.lines:
+            write_line(f"  {block}" if isinstance(block, str) else block)
     if cluster.hidden:
         write_line(f"\nNot readable by you: {', '.join(cluster.hidden)}")
     write_line()
@@ -125,9 +129,9 @@ def _arithmetic(question: Question) -> Part | None:
     items = sums(question.cluster, question.job, policy, engine)
     if not items:
         return None
-    rows = [("of", "asks", "guaranteed", "at most", "holds", "others hold", "idle")]
-    rows += [_row(item) for item in items]
-    lines = [*columns(rows, right=range(1, 7)), *(text for item in items for text in item.sentences(question.job.team))]
+    names = ("of", "asks", "guaranteed", "at most", "holds", "others hold", "idle")
+    table = new_table("", names, map(_row, items), right=names[1:], indent=2)
+    lines = [table, *(text for item in items for text in item.sentences(question.job.team))]
     data = [item._asdict() | {"borrows": item.borrows, "idle": item.idle} for item in items]
     return Part("quota", f"Quota of {question.job.team}", data, lines)
 
@@ -151,6 +155,33 @@ def _preempted(question: Question) -> Part | None:
     return Part("preemption", "Preempted", data, [f"{when} by {by}{whose}: {last.in_words} ({last.reason})"])
 
 
+def _budget(question: Question) -> Part | None:
+    """What the budget of its team does to it, as is noted at its queue and its Workloads."""
+    job = question.job
+    queues = [
+        item
+        for item in question.cluster.kind("LocalQueue")
+        if (item["metadata"]["namespace"], item["metadata"]["name"]) == (job.namespace, job.queue)
+    ]
+    note = noted(queues[0]) if queues else {}
+    if note.get("state") != "reached":
+        return None
+    used = f"{note['used']:,g} of {note['accelerator_hours']:,g} accelerator-hours of {note['team']} are used"
+    until = f"until {_date(note['end'])}"
+    lines = [f"{used}, as was counted {_date(note['at'])}"]
+    if note.get("held"):
+        lines.append(f"its queue is held {until}: nothing of {note['team']} starts before, and what runs keeps running")
+    befores = [item["metadata"].get("annotations", {}).get(BEFORE_BUDGET) for item in job.workloads]
+    lines += [
+        f"it has priority {job.to_json()['priority']} instead of {before} {until}" for before in befores if before
+    ]
+    return Part("budget", f"Budget of {note['team']}", note, lines)
+
+
+def _date(text: str) -> str:
+    return shown(datetime.fromisoformat(text))
+
+
 def _kueue(question: Question) -> Part | None:
     """Kueue's own words on each Workload that waits."""
     entries = [condition(item.get("status"), "QuotaReserved") for item in question.job.waiting]
@@ -165,23 +196,44 @@ def _eviction(workload: dict[str, Any]) -> Mapping[str, Any]:
     return entry if entry.get("status") == "True" else {}
 
 
+def _forecast(question: Question) -> Part | None:
+    """When it starts if nobody submits more, and whom it stops."""
+    expected = expected_start(question.kubectl, question.environment, question.job)
+    return Part("forecast", "Forecast", *expected) if expected else None
+
+
 def _pods(question: Question) -> Part | None:
     """What keeps its pods from running."""
     lines = {f"{pod.name}: {text}" for pod in question.job.pods if not pod.started for text, _ in pod.texts()}
     return Part("pods", "Pods", sorted(lines), sorted(lines)) if lines else None
 
 
-def _events(question: Question) -> Part | None:
-    """The last events of the job, its Workloads and its pods, the newest last."""
+def _pulls(question: Question) -> Part | None:
+    """How long its images took, against the time in which its pods have to be ready."""
+    pulls = image_pulls(_own_events(question))
+    governance = question.environment.governance
+    # What task governance's Kueue waits for is AWS's to say.
+    limit = (governance.wait_for_pods or WaitForPods()).timeout_seconds if governance.engine == "kueue" else None
+    data = {"pulls": [pull._asdict() for pull in pulls], "ready_within_seconds": limit}
+    return Part("image_pulls", "Images", data, sentences(pulls, limit)) if pulls else None
+
+
+def _own_events(question: Question) -> list[dict[str, Any]]:
+    """The events of the job, its Workloads and its pods."""
     job = question.job
     parts = [job.item, *job.workloads]
     names = {(item["kind"], item["metadata"]["name"]) for item in parts} | {("Pod", pod.name) for pod in job.pods}
-    events = [
+    return [
         item
         for item in question.cluster.kind("Event")
         if item["metadata"]["namespace"] == job.namespace
         and (item["involvedObject"].get("kind"), item["involvedObject"].get("name")) in names
     ]
+
+
+def _events(question: Question) -> Part | None:
+    """The last events of the job, its Workloads and its pods, the newest last."""
+    events = _own_events(question)
     # Of what was said again and again, the last time.
     last = list({(item.get("reason"), item.get("message")): item for item in sorted(events, key=_time)}.values())
     data = [
@@ -203,8 +255,11 @@ ANSWERS: Final[tuple[Callable[[Question], Part | None], ...]] = (
     _position,
     _arithmetic,
     _preempted,
+    _budget,
     _kueue,
+    _forecast,
     _pods,
+    _pulls,
     _events,
 )
 """What the answer is made of, in this order; each says nothing where it has nothing to say."""

@@ -23,9 +23,13 @@ def applied_objects(account: Account, stacks: Iterable[str]) -> list[dict[str, s
         resources = template(account, stack).get("Resources", {})
         for resource in resources.values():
             if resource["Type"] == APPLIED:
-                # The property holds a list of objects as one text.
-                results += [_named(item) for item in json.loads(_text(resource["Properties"]["Manifest"]))]
+                results += map(_named, manifest_objects(resource["Properties"]["Manifest"]))
     return sorted(results, key=lambda item: (item["kind"], item["namespace"], item["name"]))
+
+
+def manifest_objects(manifest: Any) -> list[dict[str, Any]]:
+    """The objects of a resource's property `Manifest`, which holds them as one text."""
+    return json.loads(_text(manifest))
 
 
 class ObjectRow(NamedTuple):

@@ -25,7 +25,7 @@ from ..aws.account import Account
 from ..aws.deployed import eks_cluster
 from ..aws.runner import run_in_vpc
 from ..aws.session import hand_over, nodes, shell, tunnel
-from ..output.console import write_line
+from ..output.console import write_line, write_text
 from ..programs.helm import tool
 
 _REACH_SECONDS: Final = 3.0
@@ -165,6 +165,6 @@ def write_kubeconfig(
 
 
 def _say(file: Path) -> None:
-    write_line(f"export KUBECONFIG={file}")
+    write_text(f"export KUBECONFIG={file}")
     kubectl = "kubectl" if shutil.which("kubectl") else tool("kubectl")
-    write_line(f"{kubectl} get nodes")
+    write_text(f"{kubectl} get nodes")

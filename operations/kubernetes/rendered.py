@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ...cdk8s_charts.deployment_readers import deployment_readers
+from ...cdk8s_charts.image_pulls import image_pulls
 from ...cdk8s_charts.kai import kai_objects
 from ...cdk8s_charts.kueue import kueue_objects
+from ...cdk8s_charts.lustre_volumes import lustre_claims
 from ...cdk8s_charts.namespace_readers import TEAM_NAMESPACE_READERS, namespace_readers
 from ...cdk8s_charts.priority_classes import priority_classes
 from ...cdk8s_charts.team import team_namespaces, team_objects, team_roles
@@ -49,6 +51,8 @@ def rendered(environment: Environment, values: DeployedValues, mirror: Mapping[s
         return
     types = environment_types(environment.instance_types)
     yield from _cluster(environment, types, mirror)
+    yield from lustre_claims(environment.storage.lustres, values.lustre)
+    yield from image_pulls(environment.instance_groups, mirror)
     if environment.platform.kubeflow_trainer:
         yield torch_runtime()
     governance = environment.governance

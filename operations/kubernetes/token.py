@@ -6,8 +6,10 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from ...config.errors import CommandError
 from ...planning.kubernetes.eks_token import eks_token
-from ..aws.account import shell_account
+from ..aws.shell_session import shell_session
+from ..output.console import write_error, write_text
 
 # A minute less than EKS takes it for, as clocks differ.
 _LIFETIME = timedelta(minutes=14)
@@ -22,13 +24,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from botocore.exceptions import BotoCoreError
 
     try:
-        bearer = eks_token(shell_account(args.region).session(), args.cluster)
+        bearer = eks_token(shell_session(args.region), args.cluster)
     except BotoCoreError as error:
-        print(f"podwright: {error}; sign in to AWS again", file=sys.stderr)
+        write_error(CommandError(str(error), "sign in to AWS again"))
         return 1
     # EKS takes the signature for 15 minutes.
     expires = (datetime.now(UTC) + _LIFETIME).strftime("%Y-%m-%dT%H:%M:%SZ")
-    print(
+    write_text(
         json.dumps(
             {
                 "apiVersion": "client.authentication.k8s.io/v1",

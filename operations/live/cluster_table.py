@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
@@ -10,19 +11,24 @@ from urllib.request import ProxyHandler, build_opener
 
 from ...config.catalog.sandbox_account import RECORDED_TYPES
 from ...config.settings.environment import Environment
+from ...config.settings.observability import Observability
+from ...planning.quota.budgets import budgets
 from ..aws.account import Account
 from ..aws.clusters import Cluster, Group, newest_events, nodes
 from ..aws.clusters import cluster as find_cluster
 from ..aws.deployed import eks_cluster, is_store, stand_in_version
 from ..aws.plans import plan
 from ..aws.stacks import stack_resources
-from ..aws.unseen import Unseen, attempt
+from ..aws.unseen import Unseen, attempt, noted
 from ..cdk.deployment import deployed_stacks
+from ..dashboards.sources import workspace
 from ..kubernetes.applied_objects import APPLIED, applied_objects, object_rows
-from ..output.tables import coloured, new_console, new_table
-from .quota_table import quota_cells, quota_rows
+from ..output.console import write_line
+from ..output.tables import coloured, new_table
+from ..spend.team_budgets import budget_blocks, budget_report
+from .quota_table import quota_cells, quota_rows, quotas_beyond
 
-_SHOWN_NODES: Final = 32
+_SHOWN: Final = 20
 _SIMULATED: Final = (
     "Simulated: a stand-in for AWS on this machine answered the real CDK CLI. No instance runs, nothing costs money; "
     "nodes boot in seconds; "
@@ -31,7 +37,7 @@ _SIMULATED_ORCHESTRATOR: Final = {
     "real": "Kubernetes is upstream's control plane, which queues, schedules and controls; no container starts.",
     "store": "Kubernetes is a store of checked manifests, which cannot show what is queued, preempted or placed. "
     "`podwright sandbox kubernetes install` gets the next cluster a real control plane.",
-    "": "no script and no daemon runs on them.",
+    "": "no script and no daemon runs on them, Slurm's excepted where Debian's Slurm is installed; no container does.",
 }
 """By what the cluster's Kubernetes is; empty without one."""
 _OTHER_MINOR: Final = (
@@ -56,9 +62,21 @@ def report(environment: Environment, account: Account, project: Path) -> Report:
         ],
         **_cluster(environment, account),
         "objects": objects,
+        **_budgets(environment, account),
         **_sandbox_kubernetes(environment, account, bool(objects)),
         "recorded_only": _recorded_only(account, sum(types.values(), Counter())),
     }
+
+
+def _budgets(environment: Environment, account: Account) -> Report:
+    """Budgets of teams, where the file has some, and why they cannot be seen where they cannot."""
+    if not budgets(environment.governance.teams):
+        return {}
+    unseen: dict[str, str] = {}
+    settings = environment.observability or Observability()
+    server = noted("team_budgets", lambda: workspace(environment, settings, account), unseen)
+    rows = budget_report(environment, server, datetime.now(UTC), unseen)
+    return {"team_budgets": rows, "team_budgets_unseen": unseen.get("team_budgets", "")}
 
 
 def _sandbox_kubernetes(environment: Environment, account: Account, is_there: bool) -> Report:
@@ -75,7 +93,8 @@ def _cluster(environment: Environment, account: Account) -> Report:
     name = environment.cluster.name
     cluster = find_cluster(account, name)
     if cluster is None:
-        return {"cluster": None, "groups": [], "nodes": [], "quotas": []}
+        return {"cluster": None, "groups": [], "nodes": [], "quotas": [], "quotas_beyond": []}
+    known = nodes(account, name)
     order = list(environment.groups)
     groups = sorted(cluster.groups, key=lambda group: (*order, group.name).index(group.name))
     return {
@@ -86,9 +105,10 @@ def _cluster(environment: Environment, account: Account) -> Report:
         ],
         "nodes": [
             {"id": node.id, "group": node.group, "type": node.type, "status": node.status, "message": node.message}
-            for node in nodes(account, name)
+            for node in known
         ],
         "quotas": quota_rows(environment, account, cluster.arn),
+        "quotas_beyond": quotas_beyond(environment, Counter(node.group for node in known if node.status == "Running")),
     }
 
 
@@ -141,7 +161,6 @@ def _recorded_only(account: Account, types: Counter[str]) -> dict[str, int]:
 
 def write_report(result: Report) -> None:
     """Print a report as tables."""
-    console = new_console()
     stacks = ((stack["name"], str(stack["resources"]), coloured(stack["status"])) for stack in result["stacks"])
     tables = [new_table("Stacks", ("stack", "resources", "status"), stacks)]
     if result["cluster"]:
@@ -152,22 +171,32 @@ def write_report(result: Report) -> None:
         tables.append(_quota_table(result["quotas"]))
     if result["objects"]:
         title = "Kubernetes objects that the deployment applied"
-        tables.append(new_table(title, ("namespace", "kind", "names"), object_rows(result["objects"])))
+        objects = object_rows(result["objects"])
+        tables.append(new_table(title, ("namespace", "kind", "names"), objects[:_SHOWN]))
+        if len(objects) > _SHOWN:
+            tables[-1].add_row(f"and {len(objects) - _SHOWN} more kinds")
     for table in tables:
-        console.print(table)
-        console.print()
+        write_line(table)
+        write_line()
     cluster = [result["cluster"]] if result["cluster"] else []
     if message := [f"{item['name']}: {item['message']}" for item in (*cluster, *result["groups"]) if item["message"]]:
-        console.print("\n".join(message))
-        console.print()
+        write_line("\n".join(message))
+        write_line()
+    for quota in result["quotas_beyond"]:
+        write_line(f"Quotas above what takes work now: {quota['words']}.")
+    if rows := result.get("team_budgets"):
+        for block in budget_blocks(rows):
+            write_line(block)
+    elif message := result.get("team_budgets_unseen"):
+        write_line(f"Budgets of teams cannot be seen: {message}")
     if not result["cluster"]:
-        console.print("There is no HyperPod cluster.")
+        write_line("There is no HyperPod cluster.")
     if result["sandbox"]:
-        console.print(_SIMULATED + _SIMULATED_ORCHESTRATOR[result["sandbox_kubernetes"]])
+        write_line(_SIMULATED + _SIMULATED_ORCHESTRATOR[result["sandbox_kubernetes"]])
         if version := result["sandbox_kubernetes_version"]:
-            console.print(_OTHER_MINOR.format(version))
+            write_line(_OTHER_MINOR.format(version))
         if recorded := ", ".join(f"{name} ({count})" for name, count in result["recorded_only"].items()):
-            console.print(f"Only recorded, with nothing behind them: {recorded}.")
+            write_line(f"Only recorded, with nothing behind them: {recorded}.")
 
 
 def _group_table(result: Report) -> Any:
@@ -176,7 +205,7 @@ def _group_table(result: Report) -> Any:
     title = f"Cluster {cluster['name']}: {cluster['status']}"
     planned = any(group["plan"] for group in result["groups"])
     columns = ("group", "type", "zone", "current", "target", "status", "training plan")
-    table = new_table(title, columns if planned else columns[:-1])
+    table = new_table(title, columns if planned else columns[:-1], optional=("zone",))
     for group in result["groups"]:
         counts, plan = (str(group["current"]), str(group["target"])), group["plan"]
         state = coloured(group["status"])
@@ -212,8 +241,8 @@ def _turn(plan: Report) -> list[str]:
 
 def _node_table(nodes: list[Report]) -> Any:
     """Every node of a small cluster; of a large one the failed nodes, and how many there are of each status."""
-    few = len(nodes) <= _SHOWN_NODES
-    shown = [node for node in nodes if few or node["status"] == "Failure"][:_SHOWN_NODES]
+    few = len(nodes) <= _SHOWN
+    shown = [node for node in nodes if few or node["status"] == "Failure"][:_SHOWN]
     ordered = sorted(shown, key=lambda node: (node["group"], node["id"]))
     rows = ((node["id"], node["group"], _with_message(node)) for node in ordered)
     table = new_table("Nodes", ("node", "group", "status"), rows)

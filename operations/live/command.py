@@ -8,6 +8,7 @@ import argparse
 
 from ..arguments import add_environment, open_target
 from ..output.console import write_json
+from ..output.moving import under_way
 from .cluster_table import report, write_report
 from .reader import Live
 from .watch import watch
@@ -29,6 +30,7 @@ def run(args: argparse.Namespace) -> int:
     if args.watch is not None:
         watch(Live(environment, account, args.project), max(args.watch, 1.0), times=args.times, as_json=args.json)
         return 0
+    under_way(f"reading {environment.cluster.name}")
     resolved_report = report(environment, account, args.project)
     if args.json:
         write_json(resolved_report)

@@ -2,10 +2,7 @@
 
 from typing import Any, Final
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
-from ..output.tables import coloured, new_table
+from ..output.tables import Block, Table, coloured, new_table, styled
 from .quota_table import quota_cells
 
 _NODES: Final = 12
@@ -13,16 +10,15 @@ _SHORT: Final = {"nvidia.com/gpu": "GPU", "aws.amazon.com/neurondevice": "Neuron
 Report = dict[str, Any]
 
 
-def draw(report: Report) -> RenderableType:
+def draw(report: Report) -> list[Block]:
     """The tables of one read, with what it cost below."""
     if not report["cluster"]:
         reason = report["unseen"].get("cluster")
-        return Text(
-            f"{report['environment']}: " + (f"not seen: {reason}" if reason else "there is no HyperPod cluster.")
-        )
+        state = f"not seen: {reason}" if reason else "there is no HyperPod cluster."
+        return [f"{report['environment']}: {state}"]
     cluster = report["cluster"]
-    title = Text(f"{cluster['name']}  {report['at']}  ", "bold").append_text(coloured(cluster["status"]))
-    parts: list[RenderableType] = [title.append(f"  {cluster['message']}".rstrip(), "default"), "", _groups(report)]
+    name, message = (f"{cluster['name']}  {report['at']}  ", "bold"), f"  {cluster['message']}".rstrip()
+    parts: list[Block] = [styled(name, coloured(cluster["status"]), message), "", _groups(report)]
     for rows, drawn in (
         (report["unhealthy"], _unhealthy),
         (report["plans"], _plans),
@@ -31,14 +27,18 @@ def draw(report: Report) -> RenderableType:
     ):
         if rows:
             parts += ["", drawn(rows)]
-    parts += ["", *(Text(f"not seen: {name}: {reason}", "yellow") for name, reason in report["unseen"].items())]
+    warned = [f"quotas above what takes work now: {quota['words']}" for quota in report["quotas_beyond"]]
+    parts += ["", *(styled((words, "yellow")) for words in warned)] if warned else []
+    parts += ["", *(styled((f"not seen: {name}: {reason}", "yellow")) for name, reason in report["unseen"].items())]
     cost = report["cost"]
     simulated = "  simulated by the sandbox" if report["sandbox"] else ""
-    return Group(*parts, Text(f"{cost['calls']} API calls, {cost['seconds']:.2f} s{simulated}", "dim"))
+    return [*parts, styled((f"{cost['calls']} API calls, {cost['seconds']:.2f} s{simulated}", "dim"))]
 
 
-def _groups(report: Report) -> RenderableType:
-    drawn = new_table("Groups", ("group", "type", "current", "target", "status", "nodes", "training plan"))
+def _groups(report: Report) -> Table:
+    drawn = new_table(
+        "Groups", ("group", "type", "current", "target", "status", "nodes", "training plan"), optional=("type",)
+    )
     for group in report["groups"]:
         nodes = ", ".join(f"{count:,} {status}" for status, count in group["statuses"].items())
         counts = (str(group["current"]), str(group["target"]), coloured(group["status"]))
@@ -46,23 +46,29 @@ def _groups(report: Report) -> RenderableType:
     return drawn
 
 
-def _unhealthy(rows: list[Report]) -> RenderableType:
-    cells: list[tuple[RenderableType, ...]] = [
+def _unhealthy(rows: list[Report]) -> Table:
+    """The first nodes that somebody has to look at, with why."""
+    cells: list[tuple[Any, ...]] = [
         (
             node["id"],
             node["group"],
             coloured(node["status"]),
-            Text(node["health"], "red"),
+            styled((node["health"], "red")),
             node["fault"] or node["message"] or (f"set-up failed: {node['degraded']}" if node["degraded"] else ""),
         )
         for node in rows[:_NODES]
     ]
     if len(rows) > _NODES:
         cells.append((f"and {len(rows) - _NODES:,} more",))
-    return new_table(f"Nodes that need a look: {len(rows):,}", ("node", "group", "status", "health", "why"), cells)
+    return new_table(
+        f"Nodes that need a look: {len(rows):,}",
+        ("node", "group", "status", "health", "why"),
+        cells,
+        optional=("group",),
+    )
 
 
-def _plans(rows: list[Report]) -> RenderableType:
+def _plans(rows: list[Report]) -> Table:
     columns = ("plan", "status", "instances", "in use", "idle", "unhealthy", "window")
     drawn = new_table("Training plans", columns)
     for plan in rows:
@@ -73,7 +79,8 @@ def _plans(rows: list[Report]) -> RenderableType:
     return drawn
 
 
-def _teams(rows: list[Report]) -> RenderableType:
+def _teams(rows: list[Report]) -> Table:
+    """What teams are guaranteed, hold and borrow."""
     cells = (
         (
             row["team"],
@@ -86,13 +93,20 @@ def _teams(rows: list[Report]) -> RenderableType:
         )
         for row in rows
     )
-    return new_table("Teams", ("team", "guaranteed", "holds", "borrowed", "running", "waiting", "quota"), cells)
+    return new_table(
+        "Teams", ("team", "guaranteed", "holds", "borrowed", "running", "waiting", "quota"), cells, optional=("quota",)
+    )
 
 
-def _events(rows: list[Report]) -> RenderableType:
+def _events(rows: list[Report]) -> Table:
     styles = {"Error": "red", "Warn": "yellow"}
     cells = (
-        (event["at"][11:19], Text(event["level"], styles.get(event["level"], "default")), event["about"], event["text"])
+        (
+            event["at"][11:19],
+            styled((event["level"], styles.get(event["level"], "default"))),
+            event["about"],
+            event["text"],
+        )
         for event in rows
     )
     return new_table("Newest events", ("time", "level", "about", "what"), cells)

@@ -1,8 +1,14 @@
 """The teams' quotas in what is deployed, as SageMaker has them."""
 
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
+from ...config.catalog.instance_types import environment_types
 from ...config.settings.environment import Environment
+from ...planning.quota.guarantees import beyond
+from ...planning.quota.overrides import with_overrides
+from ...planning.quota.policy import environment_policy
 from ..aws.account import Account
 from ..aws.calls import get, pages
 from ..aws.unseen import Unseen, attempt
@@ -40,6 +46,20 @@ def _row(quota: Report, account: Account) -> Report:
         "status": quota["Status"],
         "message": result.get("FailureReason", ""),
     }
+
+
+def quotas_beyond(environment: Environment, running: Mapping[str, int]) -> list[Report]:
+    """What quotas in force guarantee beyond the nodes that take work now, by flavor.
+
+    Args:
+        environment: What is deployed.
+        running: Nodes that take work, by group.
+    """
+    if environment.governance.engine is None or not environment.governance.teams:
+        return []
+    current = with_overrides(environment, datetime.now(UTC))
+    policy = environment_policy(current, environment_types(environment.instance_types))
+    return [each._asdict() for each in beyond(policy, running)]
 
 
 def quota_cells(row: Report) -> list[str]:

@@ -21,7 +21,7 @@ from ..aws.plans import Plan, plan
 from ..aws.unseen import Unseen, attempt, noted
 from ..checks.runner import ask_all
 from ..kubernetes.kubectl import Kubectl, Refused, way
-from .quota_table import quota_rows
+from .quota_table import quota_rows, quotas_beyond
 
 Report = dict[str, Any]
 EVENTS: Final = 10
@@ -57,6 +57,7 @@ class Live:
             }
             asked = {name: partial(noted, name, question, unseen, Refused) for name, question in questions.items()}
             parts.update(ask_all(asked))
+        known, health = parts.get("nodes"), parts.get("node health") or {}
         return {
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "environment": self._environment.name,
@@ -67,6 +68,8 @@ class Live:
                 parts.get("nodes") or [], parts.get("node health") or {}, parts.get("set-ups of nodes") or {}
             ),
             "events": parts.get("events") or [],
+            # Without the nodes nobody knows what takes work.
+            "quotas_beyond": [] if known is None else quotas_beyond(self._environment, _working(known, health)),
             "teams": _teams(self._environment, parts.get("quotas") or [], parts.get("queues") or {}),
             "plans": parts.get("training plans") or [],
             "unseen": dict(sorted(unseen.items())),
@@ -185,6 +188,11 @@ def _unhealthy(nodes: list[Node], health: dict[str, Report], degraded: dict[str,
         for node in sorted(nodes, key=lambda node: (node.group, node.id))
         if node.status != "Running" or node.id in health or node.id in degraded
     ]
+
+
+def _working(nodes: list[Node], health: dict[str, Report]) -> Counter[str]:
+    """How many nodes of each group take work."""
+    return Counter(node.group for node in nodes if node.status == "Running" and node.id not in health)
 
 
 def _teams(environment: Environment, quotas: list[Report], queues: dict[str, Report]) -> list[Report]:

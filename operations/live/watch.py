@@ -5,10 +5,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from rich.console import Console
-from rich.live import Live as Screen
-
-from ..output.console import write_line
+from ..output.console import whole_screen, write_line, write_text
 from .draw import draw
 from .reader import Live, Report
 
@@ -29,11 +26,12 @@ def watch(
                 _print(live.read(), as_json)
                 done += 1
             return
-        with Screen(draw(live.read()), screen=True, auto_refresh=False) as screen:
+        with whole_screen() as show:
+            show(draw(live.read()))
             done = 1
             while not times or done < times:
                 sleep(every)
-                screen.update(draw(live.read()), refresh=True)
+                show(draw(live.read()))
                 done += 1
     except KeyboardInterrupt:
         return
@@ -41,6 +39,7 @@ def watch(
 
 def _print(report: Report, as_json: bool) -> None:
     if as_json:
-        write_line(json.dumps(report, ensure_ascii=False))
+        write_text(json.dumps(report, ensure_ascii=False))
         return
-    Console(highlight=False, markup=False, width=160).print(draw(report))
+    for block in draw(report):
+        write_line(block)

@@ -3,6 +3,7 @@
 import sys
 
 from ...config.errors import CommandError
+from .moving import settle
 
 
 def confirm(word: str, what: str) -> None:
@@ -13,5 +14,6 @@ def confirm(word: str, what: str) -> None:
     """
     if not sys.stdin.isatty():
         raise CommandError("nobody can be asked here", f"--yes continues without asking, and will {what}", 2)
+    settle()
     if input(f"Type {word} to {what}: ").strip() != word:
         raise CommandError("nothing was done")

@@ -19,7 +19,7 @@ from ...planning.delivery.execution_policy import MAX_POLICIES, documents, neede
 from ...planning.delivery.pipeline_steps import ASSEMBLY
 from ...planning.delivery.promotable import promotable, source_of
 from ...planning.delivery.role_boundary import boundary, unknown_policies
-from ..output.console import write_json, write_line
+from ..output.console import write_json, write_text
 from .synth import synthesize
 
 # The one of the CDK's own default.
@@ -86,9 +86,9 @@ def run(args: argparse.Namespace) -> int:
     for command in commands:
         # Commands of one account stand together, under one heading.
         if command.account != shown:
-            write_line(f"\n# with credentials of account {command.account}" if command.account else "\n# anywhere")
+            write_text(f"\n# with credentials of account {command.account}" if command.account else "\n# anywhere")
             shown = command.account
-        write_line(f"# {command.purpose}\n{command.line}")
+        write_text(f"# {command.purpose}\n{command.line}")
     return 0
 
 

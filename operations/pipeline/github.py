@@ -10,7 +10,16 @@ from ...config.catalog.regions import region
 from ...config.errors import InvalidFile
 from ...config.loading.project import Project
 from ...config.settings.environment import Environment
-from ...planning.delivery.pipeline_steps import EVIDENCE, INSTALL, ExecutionRole, Step, drift_steps, stages, steps
+from ...planning.delivery.pipeline_steps import (
+    EVIDENCE,
+    INSTALL,
+    ExecutionRole,
+    Step,
+    drift_steps,
+    override_schedules,
+    stages,
+    steps,
+)
 from ...planning.delivery.promotable import promotable, source_of
 from ...planning.delivery.promotion_roles import role_arn, role_name
 
@@ -64,13 +73,19 @@ on:
     branches: [{json.dumps(source.branch)}]
   pull_request:
   workflow_dispatch:
-permissions:
+{_at_overrides(environments.values())}permissions:
   contents: read
 concurrency:
   group: podwright-${{{{ github.event_name == 'pull_request' && github.ref || 'promotion' }}}}
   cancel-in-progress: false
 jobs:
 {"".join(jobs)}"""
+
+
+def _at_overrides(environments: Iterable[Environment]) -> str:
+    """When quotas of `governance.overrides` begin and end: each time the same commit is promoted with other quotas."""
+    lines = [f"    - cron: {json.dumps(github_cron(each))}\n" for each in override_schedules(environments)]
+    return f"  schedule:\n{''.join(lines)}" if lines else ""
 
 
 def drift_workflow(project: Project) -> str | None:

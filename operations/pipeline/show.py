@@ -1,7 +1,6 @@
 """Print the steps of a promotion in their order: what each runs, what it waits for, and what it needs to run."""
 
 import argparse
-import sys
 from dataclasses import asdict
 
 from ...config.loading.project import Project
@@ -35,8 +34,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write(title: str, result: tuple[Step, ...]) -> None:
-    from rich.console import Console
-
     rows = (
         (
             step.stage or "",
@@ -47,4 +44,4 @@ def _write(title: str, result: tuple[Step, ...]) -> None:
         for step in result
     )
     table = new_table(title, ("stage", "step", "role", "runs"), rows)
-    Console(file=sys.stdout, highlight=False, soft_wrap=not sys.stdout.isatty()).print(table)
+    write_line(table)

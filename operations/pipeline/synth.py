@@ -12,6 +12,7 @@ from ...config.errors import CommandError
 from ...config.loading.project import Project
 from ...planning.delivery.pipeline_steps import ASSEMBLY
 from ...planning.delivery.promotable import promotable, promoted_names
+from ..cdk.app import now_context
 from ..cdk.cli import run_app
 from ..output.console import write_line
 
@@ -35,7 +36,7 @@ def context(project: Project, *, sandbox: bool = False) -> dict[str, str]:
         promotable(project)
     accounts = {project.load(name).environment.account for name in promoted_names(project)}
     messages = {"pipeline": "true"} if promotes else {}
-    return messages | ({"chart": "stand-in"} if sandbox or accounts == {SANDBOX_ACCOUNT} else {})
+    return messages | now_context() | ({"chart": "stand-in"} if sandbox or accounts == {SANDBOX_ACCOUNT} else {})
 
 
 def synthesize(root: Path, *, sandbox: bool = False) -> Path:

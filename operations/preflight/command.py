@@ -5,22 +5,19 @@ missing permissions. What your credentials or the network keep it from seeing is
 """
 
 import argparse
-import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
 
 from ...config.catalog.preflight_checks import preflight_checks
 from ...config.findings import counted, errors
 from ..arguments import account_for, add_environment, load
 from ..output.console import write_findings, write_json, write_line
+from ..output.moving import under_way
+from ..output.tables import Table, new_table, severity
 from .check import Outcome
 from .inquiry import SANDBOX_SECONDS, SECONDS, findings_of, preflight
-
-_COLOURS: Final = {"ok": "32", "error": "1;31", "warning": "1;33", "accepted": "2", "SKIP": "33"}
-_WIDTH: Final = 120
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +42,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     loaded = load(args)
     account = account_for(args, loaded.environment)
+    under_way("looking at the account")
     started = time.monotonic()
     outcomes = preflight(loaded, account, args.project, seconds=args.seconds)
     took = time.monotonic() - started
@@ -64,8 +62,7 @@ def run(args: argparse.Namespace) -> int:
         )
         return code
     write_line(f"{loaded.environment.name} → {account}")
-    for line in _table(outcomes, sys.stdout.isatty() and not os.environ.get("NO_COLOR")):
-        write_line(line)
+    write_line(_table(outcomes))
     if findings:
         write_line()
         write_findings(findings, sys.stdout)
@@ -73,24 +70,19 @@ def run(args: argparse.Namespace) -> int:
     return code
 
 
-def _table(outcomes: Sequence[Outcome], colour: bool) -> list[str]:
-    """A line for each check that concerns the environment."""
-    width = max(len(outcome.check.subject) for outcome in outcomes)
-    lines: list[str] = []
-    for outcome in outcomes:
-        if outcome.status == "not_needed":
-            continue
-        word = _word(outcome)
-        sign = f"{word:<8}"
-        shown = f"\x1b[{_COLOURS[word]}m{sign}\x1b[0m" if colour else sign
-        details = "; ".join(outcome.skipped or (() if outcome.findings else outcome.notes))
-        available_width = _WIDTH - width - 20
-        # Reasons of skipped checks are what somebody has to fix; they are never cut.
-        details = (
-            details if outcome.skipped or len(details) <= available_width else f"{details[: available_width - 1]}…"
+def _table(outcomes: Sequence[Outcome]) -> Table:
+    """A row for each check that concerns the environment."""
+    rows = (
+        (
+            severity(_word(outcome)),
+            outcome.check.id,
+            outcome.check.subject,
+            "; ".join(outcome.skipped or (() if outcome.findings else outcome.notes)),
         )
-        lines.append(f"  {shown}  {outcome.check.id}  {outcome.check.subject:<{width}}  {details}".rstrip())
-    return lines
+        for outcome in outcomes
+        if outcome.status != "not_needed"
+    )
+    return new_table("", (), rows, indent=2)
 
 
 def _word(outcome: Outcome) -> str:

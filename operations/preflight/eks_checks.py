@@ -9,7 +9,7 @@ from jsonschema.validators import validator_for
 
 from ...config.catalog.prices import service_price
 from ...config.findings import Path, listed
-from ...config.settings.cluster import AddonName, AdoptedEks
+from ...config.settings.cluster import AdoptedEks
 from ...config.settings.governance.task_governance import ADDON as _GOVERNANCE
 from ...planning.delivery.kubernetes_upgrades import step_problem
 from ...planning.helm.addon_configurations import addon_configurations
@@ -51,7 +51,7 @@ def support(ask: Ask) -> Answers:
     end = _versions(ask).get(desired, {}).get("endOfStandardSupportDate") if desired else None
     if end and end - ask.now < _NEAR:
         deleted = end < ask.now
-        region, prices = ask.environment.region, ask.environment.prices
+        region, prices = ask.environment.region, ask.environment.own_prices
         standard, extended = (
             service_price(f"eks_{name}", region, prices) for name in ("control_plane", "extended_support")
         )
@@ -313,7 +313,7 @@ def _versions(ask: Ask) -> dict[str, dict[str, Any]]:
     return {row["clusterVersion"]: row for row in rows}
 
 
-def _addon_versions(ask: Ask, name: AddonName) -> list[str]:
+def _addon_versions(ask: Ask, name: str) -> list[str]:
     """The versions of an add-on for the cluster's Kubernetes version, as EKS lists them."""
     version = ask.environment.cluster.eks.version
     rows = ask.aws.pages("eks", "describe_addon_versions", "addons", addonName=name, kubernetesVersion=version)

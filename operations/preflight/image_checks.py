@@ -1,11 +1,21 @@
 """Checks of images of nodes and containers, and of secrets and topics that nodes read."""
 
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ...config.findings import listed
 from ...config.loading.artifacts import read_artifacts
+from ...config.settings.observability import ExistingGrafana, Grafana
 from ...planning.helm.mirrors import mirror_of
 from ...planning.rules.framework.rule import Problem
 from ...planning.rules.groups.groups import known
 from .check import Answers, Ask, Note, check
 from .shared import cluster, own_groups
+
+# States from which a workspace takes dashboards, at the latest when a change that is under way has ended.
+_DELIVERABLE: Final = ("ACTIVE", "UPDATING", "UPGRADING", "VERSION_UPDATING")
+# Source: Amazon Managed Grafana API, CreateWorkspaceServiceAccount, botocore 1.44.5.
+_SERVICE_ACCOUNTS_FROM: Final = 9
 
 
 @check("PRE070")
@@ -151,7 +161,8 @@ def workspace(ask: Ask) -> Answers:
 def identity_center(ask: Ask) -> Answers:
     """IAM Identity Center, by which people sign in to Managed Grafana."""
     settings = ask.environment.observability
-    if settings is None or settings.managed_grafana is None or settings.managed_grafana.saml:
+    grafana = settings.managed_grafana if settings else None
+    if grafana is None or grafana.saml or grafana.existing:
         return
     instances = ask.aws.pages("sso-admin", "list_instances", "Instances")
     active = [each for each in instances if each.get("Status", "ACTIVE") == "ACTIVE"]
@@ -166,3 +177,63 @@ def identity_center(ask: Ask) -> Answers:
     else:
         names = [each["InstanceArn"].rpartition("/")[2] for each in active]
         yield Note(f"IAM Identity Center {', '.join(names)}")
+
+
+@check("PRE077")
+def grafana_workspace(ask: Ask) -> Answers:
+    """The existing Grafana workspace that dashboards are delivered to."""
+    settings = ask.environment.observability
+    grafana = settings.managed_grafana if settings else None
+    if grafana is None or grafana.existing is None:
+        return
+    named = grafana.existing
+    answer = ask.aws.find("grafana", "describe_workspace", {"ResourceNotFoundException"}, workspaceId=named.id)
+    result = answer["workspace"] if answer else {}
+    status = result.get("status", "not there")
+    if status not in _DELIVERABLE:
+        yield Problem(
+            ("observability", "grafana", "existing", "id"),
+            f"workspace {named.id} is {status} in {ask.environment.region}",
+            "correct its id, bring it to ACTIVE, or take `existing` away for a workspace of the environment's own",
+        )
+    if not result:
+        return
+    yield from _grafana_problems(grafana, named, result)
+    yield Note(f"workspace {named.id}, Grafana {result['grafanaVersion']}")
+
+
+def _grafana_problems(grafana: Grafana, named: ExistingGrafana, result: Mapping[str, Any]) -> Iterator[Problem]:
+    """What keeps dashboards from a workspace that is there."""
+    path = ("observability", "grafana")
+    version, role = result["grafanaVersion"], result.get("workspaceRoleArn")
+    if _parts(version)[:1] < (_SERVICE_ACCOUNTS_FROM,):
+        yield Problem(
+            (*path, "existing", "id"),
+            f"{named.id} has Grafana {version}; dashboards are delivered by a service account, which there is from "
+            f"version {_SERVICE_ACCOUNTS_FROM} on",
+            "update the workspace first",
+        )
+    if role != named.role:
+        yield Problem(
+            (*path, "existing", "role"),
+            f"{named.id} asks its sources with {role or 'no role'}, and the file says {named.role}, which would get "
+            "the permissions",
+            "write the workspace's own role",
+        )
+    providers = result["authentication"]["providers"]
+    if any(grafana.groups.values()) and "AWS_SSO" not in providers:
+        field = next(name for name in ("admins", "editors", "viewers") if getattr(grafana, name))
+        yield Problem(
+            (*path, field),
+            f"people sign in to {named.id} by {listed(providers, 'and') or 'nothing'}, which knows no groups of IAM "
+            "Identity Center",
+            f"remove {field}, or turn IAM Identity Center on for the workspace",
+        )
+    if result.get("networkAccessControl"):
+        yield Problem(
+            (*path, "existing", "id"),
+            f"{named.id} lets only named addresses and endpoints in, and the function that delivers dashboards has "
+            "none of them",
+            "open the workspace to all addresses (a token guards it), or use `grafana: false` and `podwright "
+            "dashboards export`",
+        )

@@ -12,10 +12,10 @@ from ...planning.network.endpoints import GATEWAY_SERVICE, features, services
 from ...planning.rules.capacity.zones import sections
 from ...planning.rules.framework.rule import Problem
 from ...planning.rules.groups.groups import with_efa
+from ..aws.route_tables import EVERYWHERE, default_route, is_public, table_of
 from .check import Answers, Ask, Note, Skip, check
 from .shared import addresses, own_groups, running
 
-_EVERYWHERE: Final = "0.0.0.0/0"
 _HTTPS: Final = 443
 _SUBNET: Final = ("network", "vpc", "subnets")
 _GROUP: Final = ("network", "vpc", "security_group")
@@ -120,20 +120,19 @@ def routes(ask: Ask) -> Answers:
         return
     tables = _route_tables(ask, vpc)
     for subnet in (each for each in _named(ask) if each.for_nodes and each.zone):
-        path, table = subnet.path, _table_of(tables, subnet.id)
+        path, table = subnet.path, table_of(tables, subnet.id)
         if table is None:
             yield Skip(f"no route table of {subnet.id} is shown")
             continue
-        # The default route alone: longer ones lead to particular networks.
-        route = next((each for each in table["Routes"] if each.get("DestinationCidrBlock") == _EVERYWHERE), None)
+        route = default_route(table)
         if route is None:
             yield Problem(
                 path,
-                f"{subnet.id} has no route to {_EVERYWHERE} ({table['RouteTableId']}), so nodes reach no service",
+                f"{subnet.id} has no route to {EVERYWHERE} ({table['RouteTableId']}), so nodes reach no service",
                 "add a route through a NAT gateway or your own network, or give the VPC endpoints and set "
                 "`network.endpoints: closed`",
             )
-        elif route.get("GatewayId", "").startswith("igw-"):
+        elif is_public(route):
             yield Problem(
                 path,
                 f"{subnet.id} is public (default route {route['GatewayId']}), and nodes have no public address",
@@ -147,6 +146,28 @@ def routes(ask: Ask) -> Answers:
             )
         else:
             yield Note(f"{subnet.zone} leads out")
+
+
+@check("PRE027")
+def ways_home(ask: Ask) -> Answers:
+    """Route tables of a home in two zones: whether those of all existing subnets of nodes are among them."""
+    vpc, home = ask.environment.network.vpc, ask.environment.storage.home
+    if vpc is None or home is None or not home.openzfs.in_two_zones:
+        return
+    tables = _route_tables(ask, vpc)
+    for subnet in (each for each in _named(ask) if each.for_nodes and each.zone):
+        table = table_of(tables, subnet.id)
+        if table is None:
+            yield Skip(f"no route table of {subnet.id} is shown")
+        elif table["RouteTableId"] not in home.openzfs.route_tables:
+            yield Problem(
+                ("storage", "home", "openzfs", "route_tables"),
+                f"{subnet.id} follows {table['RouteTableId']}, which is not among them: its nodes have no way to the "
+                "home folders",
+                f"add {table['RouteTableId']}, before the file system is made",
+            )
+        else:
+            yield Note(f"{subnet.zone} leads to the home folders")
 
 
 @check("PRE024")
@@ -325,14 +346,6 @@ def _names_group(rule: dict[str, Any], id: str) -> bool:
 def _route_tables(ask: Ask, vpc: AdoptedVpc) -> list[dict[str, Any]]:
     filters = [{"Name": "vpc-id", "Values": [vpc.id]}]
     return ask.aws.pages("ec2", "describe_route_tables", "RouteTables", Filters=filters)
-
-
-def _table_of(tables: list[dict[str, Any]], subnet: str) -> dict[str, Any] | None:
-    """The route table of a subnet: its own, else the VPC's main one."""
-    pairs = [(table, association) for table in tables for association in table.get("Associations", [])]
-    own = next((table for table, association in pairs if association.get("SubnetId") == subnet), None)
-    # Subnets without a table of their own follow the VPC's main one.
-    return own or next((table for table, association in pairs if association.get("Main")), None)
 
 
 def _closed_to_nodes(ask: Ask, vpc: AdoptedVpc, rows: list[dict[str, Any]]) -> Answers:

@@ -20,6 +20,7 @@ from urllib.parse import urlencode
 from urllib.request import ProxyHandler, build_opener
 
 from ...config.errors import CommandError, PodwrightError
+from ..output.moving import under_way
 
 _NO_PROXY: Final = build_opener(ProxyHandler({}))
 _READY_SECONDS: Final = 120.0
@@ -77,14 +78,17 @@ def history(
         (folder / "data").mkdir()
         (folder / "prometheus.yml").write_text("{}\n")
         (folder / "metrics").write_text(metrics)
-        _run("promtool", "tsdb", "create-blocks-from", "openmetrics", "-q", folder / "metrics", folder / "data")
-        for index, level in enumerate(_levels(rules)):
-            file, span = folder / f"rules-{index}.yml", ("--start", f"{start:.0f}", "--end", f"{end:.0f}")
+        under_way("handing the history to Prometheus")
+        _promtool(folder, "openmetrics", "-q", "metrics", "data")
+        levels = _levels(rules)
+        for index, level in enumerate(levels):
+            under_way(f"evaluating recording rules, {index + 1} of {len(levels)}")
+            file, span = f"rules-{index}.yml", ("--start", f"{start:.0f}", "--end", f"{end:.0f}")
             # Every JSON text is a YAML text.
-            file.write_text(json.dumps({"groups": [{"name": "recorded", "rules": level}]}))
+            (folder / file).write_text(json.dumps({"groups": [{"name": "recorded", "rules": level}]}))
             with serving(folder) as server:
-                command = ("promtool", "tsdb", "create-blocks-from", "rules", "--url", server.url, *span)
-                _run(*command, "--eval-interval", f"{step:.0f}s", "--output-dir", folder / "data", file)
+                interval = ("--eval-interval", f"{step:.0f}s")
+                _promtool(folder, "rules", "--url", server.url, *span, *interval, "--output-dir", "data", file)
         with serving(folder) as server:
             yield server
 
@@ -103,10 +107,16 @@ def _levels(rules: Sequence[Rule]) -> list[list[Rule]]:
     return levels
 
 
-def _run(*command: object) -> None:
-    result = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+def _promtool(folder: Path, *words: str) -> None:
+    """Write blocks in that folder.
+
+    Files are named relative to it: from a file's name promtool takes by how much its rules are evaluated after full
+    intervals, and what it would evaluate within the last second of two hours is lost. So it is the same each time.
+    """
+    command = ["promtool", "tsdb", "create-blocks-from", *words]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     if result.returncode:
-        raise CommandError(f"{command[0]} failed: {(result.stderr or result.stdout).strip()[-2000:]}")
+        raise CommandError(f"promtool failed: {(result.stderr or result.stdout).strip()[-2000:]}")
 
 
 @contextmanager

@@ -19,8 +19,8 @@ from ...planning.delivery.pipeline_steps import Step, steps
 from ..aws.account import is_sandboxed, sandbox_shell, shell_account
 from ..cdk.deployment import bootstrap, cdk_for
 from ..cdk.progress import Progress
-from ..output.columns import columns
-from ..output.console import write_line, write_note
+from ..output.console import write_line, write_note, write_text
+from ..output.tables import new_table
 from ..preflight.stand_ins import make_stand_ins
 from .content import check_committed, content_of
 from .locks import only_promotion
@@ -154,7 +154,7 @@ def _approver(step: Step, args: argparse.Namespace, promotion: Promotion) -> str
 
 def _plan(promotion: Promotion, as_json: bool) -> int:
     """Print the steps and what has become of them for these files."""
-    rows = [("step", "state", "command")]
+    rows = []
     for step in promotion.steps:
         entry = promotion.state(step)
         ahead = "to do" if step.name in promotion.chosen else "not chosen"
@@ -162,15 +162,15 @@ def _plan(promotion: Promotion, as_json: bool) -> int:
         rows.append((step.name, state, " && ".join(step.commands) or "a person approves"))
         if as_json:
             item = {"step": step.name, "state": state, "needs": step.needs, "commands": step.commands}
-            write_line(json.dumps({"event": "plan", **item}))
+            write_text(json.dumps({"event": "plan", **item}))
     if not as_json:
-        write_line("\n".join(columns(rows)))
+        write_line(new_table("", ("step", "state", "command"), rows))
     return 0
 
 
 def _tell_json(event: str, **values: Any) -> None:
     """What happens, as a line of JSON."""
-    write_line(json.dumps({"event": event, "time": round(time.time(), 1), **values}))
+    write_text(json.dumps({"event": event, "time": round(time.time(), 1), **values}))
 
 
 def _tell(event: str, **values: Any) -> None:

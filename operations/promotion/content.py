@@ -10,6 +10,7 @@ import json
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -18,12 +19,14 @@ from typing import Final
 from ...config.errors import CommandError
 from ...config.loading.project import Project
 from ...planning.delivery.pipeline_steps import ASSEMBLY, EVIDENCE
+from ...planning.quota.overrides import with_overrides
 from ..aws.account import is_sandboxed
+from ..effects.quota_effect import TRACES
 
 _PACKAGES: Final = ("bin", "cdk8s_charts", "config", "constructs", "lifecycle_scripts", "operations", "stacks")
 _WRITTEN: Final = (EVIDENCE, ASSEMBLY, ".podwright")
 """Folders that steps themselves write to."""
-_NOT_CONTENT: Final = (*_WRITTEN, "environments", "node_modules", "__pycache__")
+_NOT_CONTENT: Final = (*_WRITTEN, TRACES, "environments", "node_modules", "__pycache__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,11 @@ def content_of(project: Project) -> Content:
     root = project.root
     shared = _digest([("podwright", _own()), *((str(file), _of_file(root / file)) for file in _files(root))])
     settings = {loaded.environment.name: loaded.environment for loaded in project.load_all()}
-    environments = {name: _digest([shared, item.model_dump_json()]) for name, item in settings.items()}
+    # With other quotas in force a step proves something else.
+    now = datetime.now(UTC)
+    environments = {
+        name: _digest([shared, with_overrides(item, now).model_dump_json()]) for name, item in settings.items()
+    }
     commit = _git(root, "rev-parse", "--verify", "-q", "HEAD")
     changed = _git(root, "status", "--porcelain", "-z", "--no-renames", "--", ".") if commit else None
     files = [Path(line[3:]) for line in (changed or "").split("\0") if line]

@@ -11,15 +11,26 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from ...config.catalog.instance_types import environment_types
 from ...config.errors import CommandError
 from ...config.findings import Finding
 from ...config.loading.load import LoadedEnvironment
+from ...config.settings.environment import Environment
+from ...planning.simulation.assumptions import Assumptions
+from ...planning.simulation.traces.trace import latest
 from ..arguments import add_name, load
 from ..benchmarks.command import parsed
 from ..cdk.progress import Progress
+from ..effects.quota_effect import trace_file
 from ..environments.checked import stop_on_errors
 from ..environments.costs import today
-from ..output.console import write_file, write_json, write_line
+from ..output.console import REPORTS, from_here, write_file, write_json, write_line
+from ..output.moving import under_way
+from ..simulation.decisions import decide
+from ..simulation.document import Simulation
+from ..simulation.policies import policy_of
+from ..simulation.run import simulation
+from ..simulation.trace_files import trace_of
 from .architecture import architecture
 from .assembly import Assembly, read_assembly
 from .drawing import drawing
@@ -33,7 +44,9 @@ from .synthesis import synthesized
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright report`."""
     add_name(parser, required=False)
-    parser.add_argument("--out", metavar="FILE", type=Path, help="the file (default: podwright-report-ENV.html)")
+    parser.add_argument(
+        "--out", metavar="FILE", type=Path, help=f"the file (default: {REPORTS}/podwright-report-ENV.html)"
+    )
     parser.add_argument("--drawing", metavar="SVG", type=Path, help="write the drawing into this file, and no report")
     parser.add_argument("--json", action="store_true", help="print what the report shows as JSON, and write no report")
     parser.add_argument("--assembly", metavar="DIR", type=Path, help="use this synthesis, such as cdk.out")
@@ -41,6 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--benchmarks", metavar="JSON", type=Path, nargs="+", default=[], help="results of nodes")
     parser.add_argument("--live", action="store_true", help="look at the cluster, its plans, benchmarks and changes")
     parser.add_argument("--sandbox", action="store_true", help="with --live: the sandbox, whatever the account")
+    parser.add_argument(
+        "--trace",
+        metavar="WHERE",
+        help="simulate this work: a file, `metrics`, a Prometheus; or what `traces/ENV.*` has",
+    )
+    parser.add_argument("--days", type=float, default=30.0, help="how much of that, back from its end (default: 30)")
     parser.add_argument(
         "--date", metavar="DAY", type=_day, help="the day it is of, such as 2027-01-31 (default: today)"
     )
@@ -58,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         write_json(result)
         return 0
 
-    out = args.out or Path(f"podwright-report-{loaded.environment.name}.html")
+    out = args.out or from_here(args.project / REPORTS / f"podwright-report-{loaded.environment.name}.html")
     text = page(result)
     write_file(out, text, option="--out")
     write_line(f"{out}: {len(text.encode()) / 1024:,.0f} KiB")
@@ -81,6 +100,7 @@ def _assembly(args: argparse.Namespace, loaded: LoadedEnvironment) -> Assembly:
     if args.assembly:
         return read_assembly(args.assembly, loaded.environment.name)
     progress = Progress()
+    under_way("synthesizing")
     assembly = synthesized(args.project, args.environment, loaded)
     progress.say("synthesize", progress.elapsed)
     return assembly
@@ -90,11 +110,27 @@ def _scene(args: argparse.Namespace, loaded: LoadedEnvironment, findings: list[F
     """What was asked for, collected."""
     runs = [parsed(_text(file), str(file)) for file in args.benchmarks]
     scene = Scene(
-        loaded, findings, assembly, args.date or today(), benchmarks=runs, changes=_changes(args.changes, loaded)
+        loaded,
+        findings,
+        assembly,
+        args.date or today(),
+        benchmarks=runs,
+        changes=_changes(args.changes, loaded),
+        work=_work(args, loaded.environment),
     )
     if not args.live:
         return scene
     return observed(scene, args.project, args.environment, args.sandbox, Progress())
+
+
+def _work(args: argparse.Namespace, environment: Environment) -> Simulation | None:
+    """The work of the last days under the quotas of the file, where there is a trace."""
+    where = args.trace or trace_file(args.project, environment)
+    if where is None:
+        return None
+    policy = policy_of(environment, environment_types(environment.instance_types))
+    trace = latest(trace_of(str(where), environment, args.project, args.days), args.days)
+    return simulation([policy], trace, decide, Assumptions())
 
 
 def _changes(file: Path | None, loaded: LoadedEnvironment) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from ..environments import costs as cost
 from ..output.templates import templates
 from .scene import Scene
-from .sections import architecture, benchmarks, changes, findings, permissions, quotas, status
+from .sections import alerts, architecture, benchmarks, changes, findings, jobs, permissions, quotas, status, work
 from .sections import cost as costs
 from .views import plural
 
@@ -20,10 +20,13 @@ SECTIONS: Final[tuple[ModuleType, ...]] = (
     architecture,
     findings,
     quotas,
+    jobs,
+    work,
     costs,
     changes,
     status,
     permissions,
+    alerts,
     benchmarks,
 )
 """The sections in their order. Each has an ID, a TITLE, `collect(scene)`, and `view(data, document)`, which returns
@@ -31,7 +34,7 @@ what the template of its name renders."""
 SCHEMA: Final = 1
 """Of the document; one more when a field goes or means something else."""
 _FOLDER: Final = Path(__file__).parent
-_SHEETS: Final = ("theme.css", "drawing.css", "page.css")
+_SHEETS: Final = ("theme.css", "hues.css", "drawing.css", "page.css")
 SHEET: Final = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SHEETS)
 """The style sheet of the page."""
 _BAD: Final = ("error", "warning")
@@ -107,7 +110,7 @@ def _tiles(document: dict[str, Any]) -> list[Tile]:
         Tile("Nodes", f"{drawn['nodes']:,}", f"{len(drawn['groups'])} groups in {len(drawn['zones'])} zones"),
         Tile("Accelerators", f"{sum(accelerators.values()):,}", kinds or "none"),
         _addresses(drawn),
-        Tile("A month", _short(sums["monthly"]), _priced(sums)),
+        Tile("A month", "unknown" if sums["misleading"] else _short(sums["monthly"]), _priced(sums)),
         *([Tile("Upfront", _short(fees), "training plans, at most")] if fees else []),
         Tile("Teams", f"{len(document['quotas']['teams']):,}", _engine(document)),
         Tile("Findings", f"{len(result['items']):,}", ", ".join(bad) or "no error, no warning"),
@@ -122,7 +125,7 @@ def _addresses(drawn: dict[str, Any]) -> Tile:
 
 
 def _priced(sums: dict[str, Any]) -> str:
-    least = "at least; " if sums["unknown"] or sums["lower_bound"] else ""
+    least = "at least; " if (sums["unknown"] or sums["lower_bound"]) and not sums["misleading"] else ""
     missing = f"{sums['unknown']} part{plural(sums['unknown'])} without a price"
     return f"{least}{missing if sums['unknown'] else 'every part has a price'}"
 

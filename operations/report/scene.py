@@ -9,6 +9,7 @@ from ...config.findings import Finding
 from ...config.loading.load import LoadedEnvironment
 from ...config.settings.environment import Environment
 from ...planning.node.benchmark_results import BenchmarkResults
+from ..simulation.document import Simulation
 from .assembly import Assembly
 
 Data = dict[str, Any]
@@ -32,6 +33,9 @@ class Scene:
     """What nodes measured."""
     changes: Data | None = None
     """What `podwright diff ENV --json` said; None unless it was asked."""
+
+    work: Simulation | None = None
+    """Work under the quotas of the file; None unless it was asked for."""
 
     @property
     def environment(self) -> Environment:

@@ -16,33 +16,31 @@ from ...config.catalog.instance_types import environment_types
 from ...config.errors import CommandError, InvalidValue
 from ...config.loading.project import Project
 from ...config.settings.environment import Environment
-from ...config.settings.observability import Observability
 from ...planning.quota.policy import environment_policy
 from ...planning.simulation.answers.changes import changed, present
 from ...planning.simulation.answers.smallest import Answer, Tried, smallest
-from ...planning.simulation.assumptions import Assumptions
+from ...planning.simulation.assumptions import DEFAULT_SECONDS
 from ...planning.simulation.summary.figures import waits
 from ...planning.simulation.traces.generator import Made, generated
-from ...planning.simulation.traces.measured import MOST_DAYS
 from ...planning.simulation.traces.requested_work import demands, shapes
-from ...planning.simulation.traces.times import duration
-from ...planning.simulation.traces.trace import Trace
-from ..arguments import add_name, load
-from ..aws.account import account_of
-from ..dashboards.sources import workspace
+from ...planning.simulation.traces.trace import Trace, moved
+from ..arguments import add_name, add_sandbox, as_moment, load
 from ..environments.checked import stop_on_errors
 from ..output.console import write_file, write_json, write_line, write_note
-from ..programs.prometheus import Prometheus
+from ..output.moving import under_way
+from .assumption_options import add_assumptions, as_time, assumptions_of
+from .cluster_state import add_snapshot, snapshot_of
 from .decisions import decide
+from .defragment_command import NETWORK
+from .defragment_command import answer as defragment
 from .document import document
 from .page import html
 from .policies import Policy, policy_of
 from .run import Decide, left_out, simulation
 from .summary import duration as in_words
 from .summary import print_summary
-from .trace_files import trace_of_file, trace_of_metrics
+from .trace_files import trace_of
 
-_OWN_METRICS: Final = "metrics"
 _MONOTONE: Final = "more is never worse: where it is after all, the number is enough, and one less is not"
 _UNITS: Final = {"quota": "instances guaranteed", "borrow": "percent that may be borrowed", "nodes": "nodes"}
 
@@ -50,13 +48,22 @@ _UNITS: Final = {"quota": "instances guaranteed", "borrow": "percent that may be
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright simulate`."""
     add_name(parser)
-    work = parser.add_mutually_exclusive_group(required=True)
+    work = parser.add_mutually_exclusive_group()
     work.add_argument(
         "--trace", metavar="WHERE", help="work that was: a file, `metrics` for the workspace, or a Prometheus"
     )
     work.add_argument(
         "--generate", metavar="TIME", type=as_time, help="make work up from the teams' quotas, such as 30d"
     )
+    work.add_argument(
+        "--defragment",
+        metavar="LABEL",
+        nargs="?",
+        const=NETWORK,
+        help=f"say which jobs of the cluster to move to free a whole domain of a node label (default: {NETWORK})",
+    )
+    add_snapshot(parser)
+    add_sandbox(parser)
     parser.add_argument("--against", metavar="ENV", help="simulate the same work under this environment's policy, too")
     parser.add_argument("--seed", type=int, default=1, help="of work that is made up (default: 1)")
     parser.add_argument("--load", type=float, default=0.9, help="of work that is made up, by quota (default: 0.9)")
@@ -64,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--median", metavar="TIME", type=as_time, default=3600.0, help="duration of its jobs (default: 1h)"
     )
     parser.add_argument("--days", type=float, default=30.0, help="how much of the metrics to read (default: 30)")
+    parser.add_argument("--at", metavar="WHEN", type=as_moment, help="move the work to begin then, such as 2027-01-04")
     add_assumptions(parser)
     search = parser.add_argument_group("the smallest number with which a team waits no longer")
     search.add_argument("--smallest", choices=tuple(_UNITS), help="what to search for")
@@ -78,47 +86,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
 
-def add_assumptions(parser: argparse.ArgumentParser) -> None:
-    """The options for what Kueue does not decide."""
-    known = Assumptions()
-    group = parser.add_argument_group("what no policy says")
-    group.add_argument(
-        "--startup",
-        metavar="TIME",
-        type=as_time,
-        default=known.startup_seconds,
-        help="until pods are ready (default: 0)",
-    )
-    group.add_argument(
-        "--grace",
-        metavar="TIME",
-        type=as_time,
-        default=known.grace_seconds,
-        help="until stopped pods are gone (default: 30s)",
-    )
-    group.add_argument(
-        "--lost",
-        metavar="TIME",
-        type=as_time,
-        default=known.repeated_seconds,
-        help="work done again after a stop (default: 30m)",
-    )
-    group.add_argument(
-        "--failures",
-        metavar="RATE",
-        type=float,
-        default=known.failures_per_node_hour,
-        help="of a node in an hour (default: 0)",
-    )
-
-
-def assumptions_of(args: argparse.Namespace) -> Assumptions:
-    """What the options of `add_assumptions` say."""
-    if args.failures < 0:
-        raise CommandError(f"--failures is {args.failures:g}; it is 0 or more", code=2)
-    return Assumptions(args.startup, args.grace, args.lost, args.failures)
-
-
 def run(args: argparse.Namespace) -> int:
     """Run the command. Raises CommandError."""
     return answer(args, decide)
@@ -126,6 +93,10 @@ def run(args: argparse.Namespace) -> int:
 
 def answer(args: argparse.Namespace, decide: Decide) -> int:
     """Simulate, and print what came of it. Raises CommandError."""
+    if args.defragment is not None:
+        return defragment(args, _checked(args, args.environment), snapshot_of(args, DEFAULT_SECONDS))
+    if args.trace is None and args.generate is None:
+        raise CommandError("which work?", "--trace names what was, --generate makes some up", 2)
     searched = (args.smallest, args.of, args.wait)
     if any(each is not None for each in searched) and None in searched:
         raise CommandError(
@@ -134,8 +105,11 @@ def answer(args: argparse.Namespace, decide: Decide) -> int:
     environments = [_checked(args, args.environment), *([_checked(args, args.against)] if args.against else [])]
     policies = [_policy(environment) for environment in environments]
     trace = _trace(args, environments[0])
+    if args.at is not None:
+        trace = moved(trace, args.at)
     if args.smallest:
         return _search(args, environments[0], trace, decide)
+    under_way("simulating")
     result = simulation(policies, trace, decide, assumptions_of(args))
     shown = document(result)
     if args.json:
@@ -169,15 +143,7 @@ def _trace(args: argparse.Namespace, environment: Environment) -> Trace:
             return generated(demands(policy, shapes(environment, types)), made)
         except InvalidValue as error:
             raise CommandError(f"no work can be made up: {error}", "see --generate, --load and --median", 2) from None
-    if not 0 < args.days <= MOST_DAYS:
-        raise CommandError(f"--days is {args.days:g}; it is more than 0 and at most {MOST_DAYS}", code=2)
-    if args.trace == _OWN_METRICS:
-        account = account_of(environment, args.project, sandbox=False)
-        server = workspace(environment, environment.observability or Observability(), account)
-        return trace_of_metrics(environment, args.days, server)
-    if args.trace.startswith(("http://", "https://")):
-        return trace_of_metrics(environment, args.days, Prometheus(args.trace.rstrip("/")))
-    return trace_of_file(Path(args.trace), environment)
+    return trace_of(args.trace, environment, args.project, args.days)
 
 
 def _search(args: argparse.Namespace, environment: Environment, trace: Trace, decide: Decide) -> int:
@@ -242,14 +208,3 @@ def _show_answer(
 def _tried(tried: Tried) -> dict[str, Any]:
     # JSON has no number for never.
     return tried._asdict() | {"seconds": tried.seconds if math.isfinite(tried.seconds) else None}
-
-
-def as_time(text: str) -> float:
-    """Seconds of an option such as 30d, as argparse takes it."""
-    try:
-        seconds = duration(text)
-    except InvalidValue as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if not 0 <= seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is below 0")
-    return seconds

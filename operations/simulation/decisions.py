@@ -1,38 +1,63 @@
 """What Kueue would decide about work: from a policy and submissions, or from a snapshot on, to an outcome."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from ...config.catalog.instance_types import environment_types
 from ...config.errors import CommandError, InvalidValue
 from ...config.settings.environment import Environment
-from ...planning.quota.amounts import is_accelerator
-from ...planning.quota.policy import TeamPolicy, environment_policy
-from ...planning.quota.team_names import team_namespace
+from ...config.settings.governance.teams import Engine
+from ...planning.quota.amounts import accelerators, is_accelerator
+from ...planning.quota.policy import countable_groups, environment_policy
+from ...planning.quota.stock import Stock
+from ...planning.quota.team_names import cluster_queue, team_namespace
 from ...planning.simulation.assumptions import Assumptions
 from ...planning.simulation.kueue.admitted import work_in
-from ...planning.simulation.kueue.events import History, Job, Turn, simulate
+from ...planning.simulation.kueue.budgets import Budget
+from ...planning.simulation.kueue.events import Change, History, Job, Turn, simulate
 from ...planning.simulation.kueue.policy import Policy as KueuePolicy
 from ...planning.simulation.kueue.policy import check, policy
+from ...planning.simulation.kueue.work import amount
 from ...planning.simulation.snapshot import Snapshot, name_of
-from ...planning.simulation.summary.outcome import JobOutcome, Outcome, Run, Stop
-from .policies import Policy, policy_of
+from ...planning.simulation.summary.outcome import JobOutcome, Level, Outcome, Run, Stop
+from ...planning.simulation.team_budgets import before_budgets, budget_uses, following_budgets, team_budgets
+from .policies import UNDATED, Policy, State, following_states, policy_of
 from .run import Submission
+
+ENGINES: Final = ("hyperpod", "kueue")
+"""Those whose decisions can be simulated."""
 
 
 def decide(chosen: Policy, work: Sequence[Submission], assumptions: Assumptions) -> Outcome:
     """What becomes of work under the policy of an environment. Raises CommandError for a policy that Kueue refuses."""
-    decides = _policy(chosen.objects, chosen.configuration)
-    jobs = [Job(work_in(decides, item.workload), item.seconds) for item in work]
-    history = _simulated(decides, jobs, assumptions)
     environment = chosen.environment
-    quotas = environment_policy(environment, environment_types(environment.instance_types))
-    names = sorted(quotas.teams)
-    guaranteed = {team: _guaranteed(quotas.teams[team]) for team in names}
-    capacity = {name: _accelerators(flavor.capacity) for name, flavor in quotas.flavors.items()}
-    weights = {team: float(quotas.teams[team].weight) for team in names}
+    states = chosen.states or (State(0.0, environment, chosen.objects, {}),)
+    decides, changes = _policies(states, chosen.configuration)
+    jobs = [Job(work_in(decides, item.workload), item.seconds, startup=item.startup) for item in work]
+    start = min((job.work.created for job in jobs), default=0.0)
+    budgets = team_budgets(environment, start, is_dated=start > UNDATED)
+    history = _simulated(decides, jobs, assumptions, changes=changes, budgets=budgets)
     teams = {id(job): item.team for job, item in zip(jobs, work, strict=True)}
-    return _outcome(environment.name, history, teams, (guaranteed, capacity, weights))
+    first, *later = map(_level, states)
+    weights = {name: float(team.weight) for name, team in sorted(environment.governance.teams.items())}
+    outcome = _outcome(environment.name, history, teams, (first.quotas, first.capacity, weights))
+    return outcome._replace(later=tuple(later), budgets=budget_uses(environment, history.uses))
+
+
+def _level(state: State) -> Level:
+    """What teams are guaranteed and what there is, while a state lasts."""
+    environment = state.environment
+    types = environment_types(environment.instance_types)
+    quotas, groups = environment_policy(environment, types), countable_groups(environment)
+    nodes = Stock(groups, types, environment.governance.engine).nodes
+    capacity = dict[str, int]()
+    for name, flavor in quotas.flavors.items():
+        counts = {group: state.present.get(group, groups[group].count) for group in flavor.groups}
+        capacity[name] = sum(count * accelerators(nodes[group].brings) for group, count in counts.items())
+    engine = environment.governance.engine or "hyperpod"
+    queues = {item["metadata"]["name"]: item for item in state.objects if item["kind"] == "ClusterQueue"}
+    held = {team: _guaranteed(queues.get(cluster_queue(engine, team))) for team in sorted(quotas.teams)}
+    return Level(state.time, held, capacity)
 
 
 def continued(
@@ -50,36 +75,101 @@ def continued(
     Raises:
         CommandError: Kueue refuses the policy, or nothing would ever run.
     """
+    state = _state(snapshot, environment)
+    return _continued(environment, state, Job(work_in(state.decides, planned), seconds), assumptions)
+
+
+def remaining(snapshot: Snapshot, environment: Environment, name: str, assumptions: Assumptions) -> Outcome:
+    """What happens from a snapshot on, until a Workload that waits in it has ended.
+
+    Args:
+        snapshot: Everything that Kubernetes shows.
+        environment: What is deployed there.
+        name: `NAMESPACE/NAME` of the Workload.
+        assumptions: What no policy says.
+
+    Raises:
+        CommandError: Kueue refuses the policy, or nothing would ever run.
+        LookupError: no such Workload waits.
+    """
+    state = _state(snapshot, environment)
+    requested = next((job for job in state.waiting if f"{job.work.namespace}/{job.work.name}" == name), None)
+    if requested is None:
+        raise LookupError(name)
+    state.waiting.remove(requested)
+    return _continued(environment, state, requested, assumptions)
+
+
+def current_policy(snapshot: Snapshot, environment: Environment) -> KueuePolicy:
+    """What decides in a snapshot, with everything that runs in use. Raises CommandError where Kueue refuses it."""
+    return _state(snapshot, environment).decides
+
+
+class _State(NamedTuple):
+    """Of a cluster, from which a simulation continues."""
+
+    engine: Engine
+    decides: KueuePolicy
+    running: list[Job]
+    waiting: list[Job]
+    changes: list[Change]
+    """What is to come of the policy and of nodes."""
+    budgets: list[Budget]
+
+
+def _state(snapshot: Snapshot, environment: Environment) -> _State:
     chosen = policy_of(environment, environment_types(environment.instance_types))
-    decides = _policy(snapshot.objects, chosen.configuration)
+    snapshot = before_budgets(snapshot, environment)
+    states = following_states(snapshot, environment, environment_types(environment.instance_types))
+    decides, changes = _policies(states, chosen.configuration)
     known = [Job(work_in(decides, item), snapshot.seconds[name_of(item)]) for item in snapshot.workloads]
-    running = [job for job in known if job.work.reserved is not None]
     waiting = [job for job in known if job.work.reserved is None]
     for job in waiting:
         # It is in its queue already; only what happens from now on is to come.
         job.work.created = snapshot.taken
-    waiting.append(Job(work_in(decides, planned), seconds))
-    history = _simulated(decides, waiting, assumptions, running, waiting[-1])
-    names = {team_namespace(chosen.engine, team): team for team in environment.governance.teams}
+    running = [job for job in known if job.work.reserved is not None]
+    return _State(chosen.engine, decides, running, waiting, changes, following_budgets(snapshot, environment))
+
+
+def _continued(environment: Environment, state: _State, requested: Job, assumptions: Assumptions) -> Outcome:
+    """What happens until a job has ended."""
+    history = _simulated(
+        state.decides, [*state.waiting, requested], assumptions, state.running, requested, state.changes, state.budgets
+    )
+    names = {team_namespace(state.engine, team): team for team in environment.governance.teams}
     teams = {id(job): names.get(job.work.namespace, job.work.namespace) for job in history.jobs}
     return _outcome(environment.name, history, teams, ({}, {}, {}))
 
 
-def _guaranteed(team: TeamPolicy) -> dict[str, int]:
-    """Accelerators by flavor."""
-    result = dict[str, int]()
-    for name, shares in team.shares.items():
-        result[name] = _accelerators({resource: share.nominal for resource, share in shares.items()})
-    return result
+def _guaranteed(queue: Mapping[str, Any] | None) -> dict[str, int]:
+    """Accelerators by flavor that a ClusterQueue has for its own."""
+    groups = queue["spec"].get("resourceGroups") or () if queue else ()
+    flavors = [flavor for group in groups for flavor in group["flavors"]]
+    return {flavor["name"]: accelerators(_nominal(flavor)) for flavor in flavors}
 
 
-def _accelerators(amounts: Mapping[str, int]) -> int:
-    return next((amount for resource, amount in amounts.items() if is_accelerator(resource)), 0)
+def _nominal(flavor: Mapping[str, Any]) -> dict[str, int]:
+    """Of a flavor by resource."""
+    return {each["name"]: amount(each["name"], each["nominalQuota"]) for each in flavor["resources"]}
 
 
-def _policy(objects: Iterable[Any], configuration: dict[str, Any]) -> KueuePolicy:
+class _Policies(NamedTuple):
+    """What decides at first, and what after that."""
+
+    first: KueuePolicy
+    changes: list[Change]
+
+
+def _policies(states: Sequence[State], configuration: dict[str, Any]) -> _Policies:
+    """The policies of states that follow each other."""
+    every = [item for state in states for item in state.objects]
+    first, *others = [_policy(state.objects, configuration, every) for state in states]
+    return _Policies(first, [Change(state.time, other) for state, other in zip(states[1:], others, strict=True)])
+
+
+def _policy(objects: Iterable[Any], configuration: dict[str, Any], also: Iterable[Any]) -> KueuePolicy:
     try:
-        decides = policy(objects, configuration)
+        decides = policy(objects, configuration, also)
         check(decides)
     except InvalidValue as error:
         raise CommandError(
@@ -94,9 +184,11 @@ def _simulated(
     assumptions: Assumptions,
     running: Sequence[Job] = (),
     requested: Job | None = None,
+    changes: Sequence[Change] = (),
+    budgets: Sequence[Budget] = (),
 ) -> History:
     try:
-        return simulate(decides, jobs, assumptions, running, requested)
+        return simulate(decides, jobs, assumptions, running, requested, changes, budgets)
     except InvalidValue as error:
         raise CommandError(str(error), "assume something else: `--startup`, `--lost`, `--failures`", 2) from None
 

@@ -1,10 +1,12 @@
 """What a simulation says, as plain data: the form that `--json` prints and that tables are made of."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ...planning.simulation.summary.figures import Figures, TeamFigures, Waits
+from ...planning.simulation.summary.outcome import JobOutcome
 from ...planning.simulation.traces.trace import TraceProblem, counted
 
 SCHEMA: Final = 1
@@ -26,12 +28,15 @@ class Simulation:
     """Rows that were left out."""
     assumptions: Sequence[str]
     """What no policy says and no trace, each as a sentence."""
-    windows: Sequence[dict[str, Any]] = ()
-    """Windows of training plans, each with `plan`, `group`, `instances`, `start` and `end` in seconds."""
+    windows: Sequence[Sequence[dict[str, Any]]] = ()
+    """Windows of training plans of each policy, each with `plan`, `group`, `instances`, `start`, `gone` and `end` in
+    seconds."""
 
 
 def document(simulation: Simulation) -> dict[str, Any]:
     """Everything that the summary and the page show, but for the series of their pictures."""
+    # Two policies of one environment have the same windows.
+    windows = dict.fromkeys(tuple(each.items()) for each in itertools.chain.from_iterable(simulation.windows))
     return {
         "schema": SCHEMA,
         "work": simulation.work,
@@ -39,7 +44,7 @@ def document(simulation: Simulation) -> dict[str, Any]:
         "left_out": counted(simulation.problems),
         "problems": [problem._asdict() for problem in simulation.problems[:_NAMED]],
         "assumptions": list(simulation.assumptions),
-        "plan_windows": list(simulation.windows),
+        "plan_windows": list(map(dict, windows)),
         "policies": [_policy(figures) for figures in simulation.figures],
     }
 
@@ -51,16 +56,21 @@ def _policy(figures: Figures) -> dict[str, Any]:
         "environment": outcome.name,
         "start": outcome.start,
         "end": outcome.end,
-        "accelerators": sum(outcome.capacity.values()),
+        "accelerators": max(amount for _, amount in outcome.accelerators()),
         "used": round(figures.used, 4),
         "waits": _waits(figures.everybody),
         "teams": [_team(team) for team in figures.teams],
         "preemptions": [count._asdict() for count in figures.stops],
+        "budgets": [use._asdict() | {"hours": round(use.hours, 2)} for use in outcome.budgets],
         "fairness": _mean([value for value in figures.timeline.fairness if value is not None]),
-        "never_admitted": [
-            {"job": job.name, "team": job.team, "why": job.waits_for} for job in outcome.jobs if not job.runs
-        ][:_NAMED],
+        "never_admitted": _named(job for job in outcome.jobs if not job.runs),
+        "never_finished": _named(job for job in outcome.jobs if job.runs and job.finished is None and job.waits_for),
     }
+
+
+def _named(jobs: Iterable[JobOutcome]) -> list[dict[str, Any]]:
+    """The first of some jobs, with why each of them waits."""
+    return [{"job": job.name, "team": job.team, "why": job.waits_for} for job in itertools.islice(jobs, _NAMED)]
 
 
 def _team(team: TeamFigures) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from ...planning.simulation.summary.figures import Figures, percentile
 from ...planning.simulation.summary.gantt import Gantt, gantt
+from .policies import UNDATED
 from .summary import duration
 
 _PARTS: Final = (
@@ -18,10 +19,9 @@ _PARTS: Final = (
 _HUES: Final = 10
 _MOST_TEAMS: Final = 12
 _SLOT_PIXELS: Final = 5
+_NAME_SLOTS: Final = 4
 _MOST_ARROWS: Final = 80
 _LEGEND_PIXELS: Final = 48
-# A trace with a real clock begins after 1973.
-_REAL_CLOCK: Final = 1e8
 Window = Mapping[str, Any]
 
 
@@ -41,16 +41,16 @@ class Axis(NamedTuple):
 
     def at(self, time: float) -> str | float:
         """Where a time is."""
-        if self.start < _REAL_CLOCK:
+        if self.start < UNDATED:
             return round((time - self.start) / 86400, 5)
         return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
     def layout(self, start: float | None = None, end: float | None = None) -> dict[str, Any]:
         """Plotly's axis of a time within it, or of all of it."""
         bounds = [self.at(self.start if start is None else start), self.at(self.end if end is None else end)]
-        # A title would lie on the legend.
-        named = {"ticksuffix": " d"} if self.start < _REAL_CLOCK else {}
-        return {"range": bounds, "gridcolor": "--line", "zeroline": False, "automargin": True} | named
+        # A title would lie on the legend. Of bars, whose lengths are numbers, plotly would not see that they are dates.
+        kind = {"type": "linear", "ticksuffix": " d"} if self.start < UNDATED else {"type": "date"}
+        return {"range": bounds, "gridcolor": "--line", "zeroline": False, "automargin": True} | kind
 
 
 def pictures(figures: Figures, windows: Sequence[Window], start: float | None = None) -> list[Picture]:
@@ -64,7 +64,9 @@ def pictures(figures: Figures, windows: Sequence[Window], start: float | None = 
     besides = f" The {more} teams with the fewest accelerator-hours are in the table alone." if more else ""
     drawn = [
         Picture(
-            "Accelerators in use, by team", f"Mean of each slice of time.{besides}", _used(figures, axis, named, hues)
+            "Accelerators in use, by team",
+            f"Mean of each slice of time; dashed: all that there are.{besides}",
+            _used(figures, axis, named, hues, windows),
         ),
         *(
             Picture(
@@ -88,7 +90,7 @@ def pictures(figures: Figures, windows: Sequence[Window], start: float | None = 
     ]
     chart = gantt(outcome, start)
     if chart.bars:
-        drawn.append(Picture("Jobs on their domains", _gantt_words(chart), _gantt(chart, axis, hues)))
+        drawn.append(Picture("Jobs on their domains", _gantt_words(chart), _gantt(chart, axis, hues, windows)))
     return drawn
 
 
@@ -115,7 +117,10 @@ def _layout(axis: dict[str, Any], height: int, y: str, **more: Any) -> dict[str,
     }
 
 
-def _used(figures: Figures, axis: Axis, teams: Sequence[str], hues: Mapping[str, str]) -> dict[str, Any]:
+def _used(
+    figures: Figures, axis: Axis, teams: Sequence[str], hues: Mapping[str, str], windows: Sequence[Window]
+) -> dict[str, Any]:
+    """What teams hold on each other, below what there is."""
     timeline = figures.timeline
     slice_hours = timeline.seconds / 3600
     times = [axis.at(start) for start in timeline.starts]
@@ -123,10 +128,23 @@ def _used(figures: Figures, axis: Axis, teams: Sequence[str], hues: Mapping[str,
     for team in teams:
         held = [(hours.in_quota + hours.borrowed) / slice_hours for hours in timeline.teams[team]]
         data.append(_area(times, held, team, hues[team]))
-    whole = sum(figures.outcome.capacity.values())
-    line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": whole, "y1": whole}
-    shapes = [line | {"line": {"color": "--soft", "width": 1, "dash": "dash"}}]
-    return {"data": data, "layout": _layout(axis.layout(), 300, "accelerators", shapes=shapes)}
+    steps = figures.outcome.accelerators()
+    existing = [*steps, (axis.end, steps[-1][1])]
+    data.append(
+        {
+            "type": "scatter",
+            "x": [axis.at(time) for time, _ in existing],
+            "y": [amount for _, amount in existing],
+            "name": "there are",
+            "mode": "lines",
+            "line": {"width": 1, "color": "--soft", "shape": "hv", "dash": "dash"},
+            "hovertemplate": "%{y}",
+        }
+    )
+    layout = _layout(axis.layout(), 300, "accelerators", shapes=_windows(windows, axis, axis.start, axis.end))
+    # Above the line there is room for the names of plans.
+    layout["yaxis"]["range"] = [0, 1.2 * max(amount for _, amount in existing)]
+    return {"data": data, "layout": layout}
 
 
 def _area(times: Sequence[Any], values: Sequence[float], name: str, hue: str, pattern: str = "") -> dict[str, Any]:
@@ -155,27 +173,29 @@ def _team(figures: Figures, axis: Axis, team: str, windows: Sequence[Window]) ->
     for part, name, hue, pattern in _PARTS:
         amounts = [getattr(hours, part) / slice_hours for hours in rows]
         data.append(_area(times, amounts, name, hue, pattern))
-    shapes = [
+    shapes = _windows(windows, axis, axis.start, axis.end)
+    return {"data": data, "layout": _layout(axis.layout(), 260, "accelerators", shapes=shapes)}
+
+
+def _windows(windows: Sequence[Window], axis: Axis, start: float, end: float) -> list[dict[str, Any]]:
+    """The windows of training plans within a time, each once whatever groups it gives instances."""
+    spans = dict.fromkeys((window["plan"], window["start"], window["end"]) for window in windows)
+    return [
         {
             "type": "rect",
             "yref": "paper",
-            "x0": axis.at(max(window["start"], axis.start)),
-            "x1": axis.at(min(window["end"], axis.end)),
+            "x0": axis.at(max(first, start)),
+            "x1": axis.at(min(last, end)),
             "y0": 0,
             "y1": 1,
             "fillcolor": "--blue-tint",
             "line": {"color": "--blue", "width": 1, "dash": "dot"},
             "layer": "below",
-            "label": {
-                "text": f"plan {window['plan']}",
-                "textposition": "top left",
-                "font": {"color": "--blue", "size": 12},
-            },
+            "label": {"text": f"plan {plan}", "textposition": "top left", "font": {"color": "--blue", "size": 12}},
         }
-        for window in windows
-        if window["end"] > axis.start and window["start"] < axis.end
+        for plan, first, last in spans
+        if last > start and first < end
     ]
-    return {"data": data, "layout": _layout(axis.layout(), 260, "accelerators", shapes=shapes)}
 
 
 def _waits(figures: Figures, teams: Sequence[str], hues: Mapping[str, str]) -> dict[str, Any]:
@@ -258,13 +278,13 @@ def _gantt_words(chart: Gantt) -> str:
     return f"{words} {chart.left_out} domains that it touches less are left out." if chart.left_out else words
 
 
-def _gantt(chart: Gantt, axis: Axis, hues: Mapping[str, str]) -> dict[str, Any]:
-    """A bar for each run on each domain, by team, and arrows of preemptions."""
+def _gantt(chart: Gantt, axis: Axis, hues: Mapping[str, str], windows: Sequence[Window]) -> dict[str, Any]:
+    """A bar for each run on each domain, by team, arrows of preemptions, and the windows of training plans."""
     bottoms, position = dict[str, int](), 0
     for domain in reversed(chart.lanes):
         bottoms[domain] = position
         position += chart.lanes[domain] + 1
-    scale = 1 if axis.start < _REAL_CLOCK else 1000
+    scale = 1 if axis.start < UNDATED else 1000
     data = []
     for team, hue in hues.items():
         bars = [bar for bar in chart.bars if bar.team == team]
@@ -288,10 +308,12 @@ def _gantt(chart: Gantt, axis: Axis, hues: Mapping[str, str]) -> dict[str, Any]:
                 "hovertemplate": "%{customdata[0]}<br>%{customdata[2]} on %{customdata[1]}<br>%{customdata[3]}",
             }
         )
+    shapes = _windows(windows, axis, chart.start, chart.end)
     lanes = {
         "tickvals": [bottoms[domain] + chart.lanes[domain] / 2 for domain in chart.lanes],
         "ticktext": [_short(domain) for domain in chart.lanes],
-        "range": [-0.5, position],
+        # Above the bars there is room for the names of plans.
+        "range": [-0.5, position + (_NAME_SLOTS if shapes else 0)],
         "showgrid": False,
         "zeroline": False,
         "automargin": True,
@@ -303,6 +325,7 @@ def _gantt(chart: Gantt, axis: Axis, hues: Mapping[str, str]) -> dict[str, Any]:
         hovermode="closest",
         barmode="overlay",
         annotations=_annotations(chart, axis, bottoms),
+        shapes=shapes,
     )
     return {"data": data, "layout": layout | {"yaxis": lanes}}
 

@@ -6,42 +6,40 @@ what runs ends when it is taken to.
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from ...config.errors import CommandError, InvalidValue
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
-from ...planning.simulation.assumptions import Assumptions
+from ...planning.simulation.assumptions import AS_IN_THE_FILE, DEFAULT_SECONDS, NOBODY_ELSE, Assumptions
 from ...planning.simulation.planned_workload import ONE_SET, planned_workload
-from ...planning.simulation.snapshot import COMMAND, Snapshot, read_snapshot
+from ...planning.simulation.snapshot import Snapshot
 from ...planning.simulation.summary.forecast import forecast
 from ...planning.simulation.summary.outcome import Outcome
-from ..arguments import account_for, add_name, add_sandbox, load
+from ..arguments import add_name, add_sandbox, load
 from ..kubernetes.job_manifests import planned_jobs
-from ..kubernetes.kubectl import REAL_KUBERNETES, Refused, required_way
 from ..output.console import write_answer
-from .command import add_assumptions, as_time, assumptions_of
-from .decisions import continued
-from .forecast_lines import forecast_lines
+from ..output.moving import under_way
+from .assumption_options import add_assumptions, as_time, assumptions_of
+from .cluster_state import add_snapshot, snapshot_of
+from .decisions import ENGINES, continued
+from .forecast_lines import assumption_lines, forecast_lines
+from .policies import following_sentences
 
 Continue = Callable[[Snapshot, Environment, dict[str, Any], float, Assumptions], Outcome]
 """Continues from the state of an environment with one more Workload, which runs so many seconds, until nothing is left
 to happen."""
-_ENGINES = ("hyperpod", "kueue")
-_CONFIGURED = "Kueue's manager is configured as the file says; a cluster does not show it"
-_ALONE = "no other job is submitted from now on"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright forecast`."""
     add_name(parser)
     parser.add_argument("job", metavar="JOB", help="a key of its `jobs`")
-    parser.add_argument("--snapshot", metavar="FILE", type=Path, help=f"read this instead: the output of `{COMMAND}`")
+    add_snapshot(parser)
     parser.add_argument(
         "--duration",
         metavar="TIME",
         type=as_time,
-        default=14400.0,
+        default=DEFAULT_SECONDS,
         help="of the job, and of queues without history (4h)",
     )
     add_assumptions(parser)
@@ -59,46 +57,30 @@ def answer(args: argparse.Namespace, continued: Continue) -> int:
     loaded = load(args)
     environment = loaded.environment
     plan = planned_jobs(loaded, [args.job])[args.job]
-    if plan.engine not in _ENGINES or plan.job.team is None:
-        reason = f"{args.job} is of no team" if plan.engine in _ENGINES else f"{environment.name} is not Kueue's"
+    if plan.engine not in ENGINES or plan.job.team is None:
+        reason = f"{args.job} is of no team" if plan.engine in ENGINES else f"{environment.name} is not Kueue's"
         raise CommandError(
             f"{reason}, so Kueue does not decide when it starts", "engines hyperpod and kueue, and a job with a team", 2
         )
     assumptions = assumptions_of(args)
-    snapshot = _snapshot(args)
+    snapshot = snapshot_of(args, args.duration)
     priority = environment.governance.priorities.get(plan.job.priority or "", 0)
     planned = planned_workload(plan, priority, snapshot.taken)
+    under_way("simulating")
     outcome = continued(snapshot, environment, planned, args.duration, assumptions)
     result = forecast(outcome, plan.name)
     sentences = (
         *snapshot.assumptions,
         f"{args.job} runs for {args.duration / 3600:g} h",
-        _ALONE,
-        _CONFIGURED,
+        NOBODY_ELSE,
+        AS_IN_THE_FILE,
+        *following_sentences(snapshot, environment),
         ONE_SET,
         *assumptions.sentences(),
     )
-    write_answer(args.json, result.document() | {"assumptions": list(sentences)}, forecast_lines(result, sentences))
+    write_answer(
+        args.json,
+        result.document() | {"assumptions": list(sentences)},
+        [*forecast_lines(result), "", *assumption_lines(sentences)],
+    )
     return 0 if result.starts_in is not None else 1
-
-
-def _snapshot(args: argparse.Namespace) -> Snapshot:
-    """The state of the cluster, or that in the file. Raises CommandError."""
-    if args.snapshot:
-        try:
-            text, name = args.snapshot.read_text(encoding="utf-8"), str(args.snapshot)
-        except (OSError, UnicodeDecodeError) as error:
-            raise CommandError(f"{args.snapshot} cannot be read: {error}", f"`{COMMAND}` writes one", 2) from None
-    else:
-        environment = load(args).environment
-        kubectl = required_way(args.project, environment, account_for(args, environment))
-        if not kubectl.is_real:
-            raise CommandError("this sandbox's Kubernetes is a store, in which nothing waits", REAL_KUBERNETES)
-        try:
-            text, name = kubectl.run(*COMMAND.split()[1:]), environment.name
-        except Refused as refused:
-            raise CommandError(f"the cluster shows no queues: {refused}", "you need to read Kueue's objects") from None
-    try:
-        return read_snapshot(text, args.duration)
-    except InvalidValue as error:
-        raise CommandError(f"{name} is no state of a cluster: {error}", f"`{COMMAND}` prints one", 2) from None

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ...planning.simulation.summary.forecast import Forecast
-from ..output.columns import columns
+from ..output.tables import Block, new_table
 from .summary import duration
 
 _SHOWN: Final = 12
 
 
-def forecast_lines(forecast: Forecast, assumptions: Sequence[str]) -> Iterator[str]:
-    """When a job starts, where, whom it stops and by whom it is stopped, and what was assumed for that."""
+def forecast_lines(forecast: Forecast) -> Iterator[Block]:
+    """When a job starts, where, whom it stops and by whom it is stopped."""
     if forecast.starts_in is None:
         yield f"{forecast.job} of {forecast.team} does not start: {forecast.waits_for}"
     else:
@@ -21,14 +21,17 @@ def forecast_lines(forecast: Forecast, assumptions: Sequence[str]) -> Iterator[s
         if forecast.starts_in and forecast.waits_for:
             yield f"Until then: {forecast.waits_for}"
     if forecast.domains:
-        rows = [(f"  {domain}", f"{pods} pod{'' if pods == 1 else 's'}") for domain, pods in forecast.domains]
-        yield from columns(rows[:_SHOWN], right=(1,))
+        rows = [(domain, f"{pods} pod{'' if pods == 1 else 's'}") for domain, pods in forecast.domains]
+        yield new_table("", (), rows[:_SHOWN], right=(1,), indent=2)
         if len(rows) > _SHOWN:
             yield f"  and {len(rows) - _SHOWN} more"
     for stop in forecast.stops:
         yield f"It stops {stop.victim} of {stop.victim_team} ({stop.reason})"
     for stop in forecast.stopped:
         yield f"It is stopped for {stop.preemptor} of {stop.preemptor_team} ({stop.reason})"
-    yield ""
+
+
+def assumption_lines(assumptions: Sequence[str]) -> Iterator[str]:
+    """What was assumed for that."""
     yield "Assumed, because no policy says it:"
     yield from (f"  - {assumption}" for assumption in assumptions)

@@ -10,10 +10,11 @@ from ...planning.simulation.summary.gantt import busiest
 from ..output.templates import templates
 from .document import Simulation, document
 from .drawing import Picture, pictures
-from .summary import duration
+from .summary import REACHED, duration, moment
 
 _FOLDER: Final = Path(__file__).parent
-_THEME: Final = _FOLDER.parent / "report/theme.css"
+_REPORT: Final = _FOLDER.parent / "report"
+_SHEETS: Final = (_REPORT / "theme.css", _REPORT / "hues.css", _FOLDER / "page.css")
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,9 @@ def html(simulation: Simulation) -> str:
     figures: dict[str, Any] = {}
     # The same day of both, so that one sees what the other policy made of it.
     start = busiest(simulation.figures[0].outcome)
-    # Windows are those of the first policy.
-    windows = [simulation.windows, *(() for _ in simulation.figures[1:])]
     drawn = [
-        (each.outcome.name, pictures(each, own, start)) for each, own in zip(simulation.figures, windows, strict=True)
+        (each.outcome.name, pictures(each, windows, start))
+        for each, windows in zip(simulation.figures, simulation.windows, strict=True)
     ]
     views = _views(drawn, figures)
     # In a script an end tag would end it, whatever stands around it.
@@ -48,7 +48,9 @@ def html(simulation: Simulation) -> str:
             document=document(simulation),
             views=views,
             duration=duration,
-            style="".join(file.read_text(encoding="utf-8") for file in (_THEME, _FOLDER / "page.css")),
+            moment=moment,
+            reached=REACHED,
+            style="".join(file.read_text(encoding="utf-8") for file in _SHEETS),
             plotly=get_plotlyjs(),
             figures=data,
             script=(_FOLDER / "page.js").read_text(encoding="utf-8"),

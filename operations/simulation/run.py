@@ -14,7 +14,7 @@ from ...planning.simulation.traces.requested_work import Shape, requested, shape
 from ...planning.simulation.traces.trace import Trace, TraceProblem
 from ...planning.simulation.traces.workloads import workload
 from .document import Simulation
-from .policies import Policy
+from .policies import Policy, dated_policy
 
 
 class Submission(NamedTuple):
@@ -23,6 +23,8 @@ class Submission(NamedTuple):
     workload: dict[str, Any]
     team: str
     seconds: float
+    startup: float | None = None
+    """Seconds until its pods are ready; None as is assumed of all."""
 
 
 Decide = Callable[[Policy, Sequence[Submission], Assumptions], Outcome]
@@ -36,10 +38,16 @@ def simulation(policies: Sequence[Policy], trace: Trace, decide: Decide, assumpt
     problems = sorted({problem for work in works for problem in work.problems})
     spoilt = {problem.line for problem in problems}
     outcomes, sentences = list[Outcome](), dict[str, None]()
-    for policy, each, work in zip(policies, known, works, strict=True):
+    times = [job.submitted for job in trace.jobs] or [0.0]
+    for undated, each, work in zip(policies, known, works, strict=True):
+        types = environment_types(undated.environment.instance_types)
+        policy = dated_policy(undated, types, min(times), max(times))
         jobs = [
             Submission(
-                workload(item, each.engine, each.shapes, each.quotas.priorities), item.job.team, item.job.seconds
+                workload(item, each.engine, each.shapes, each.quotas.priorities),
+                item.job.team,
+                item.job.seconds,
+                item.job.startup,
             )
             for item in work.jobs
             if item.job.line not in spoilt
@@ -47,7 +55,7 @@ def simulation(policies: Sequence[Policy], trace: Trace, decide: Decide, assumpt
         outcomes.append(decide(policy, jobs, assumptions))
         sentences |= dict.fromkeys((*work.assumptions, *policy.assumptions))
     sentences |= dict.fromkeys(assumptions.sentences())
-    windows = list(plan_windows(policies[0].environment))
+    windows = [list(plan_windows(policy.environment)) for policy in policies]
     submitted = len(outcomes[0].jobs)
     return Simulation(
         [figures(outcome) for outcome in outcomes], trace.form, submitted, problems, list(sentences), windows

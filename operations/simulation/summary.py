@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from datetime import UTC, datetime
+from typing import Any, Final
 
-from ..output.columns import columns
-from ..output.tables import new_console, new_table
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from ..output.console import write_line
+from ..output.tables import Block, Table, new_table
+from .policies import UNDATED
 
 _SHOWN_PROBLEMS: Final = 10
 _SHOWN_STOPS: Final = 12
@@ -28,27 +27,31 @@ _NUMBERS: Final = (
         "stops",
         "lost",
     ),
-    *("times", "used", "fairness"),
+    *("times", "used", "fairness", "budget"),
 )
+REACHED: Final = {"warn": "warned", "demote": "all work as {}", "hold": "nothing more started"}
+"""What a budget did once it was used, by `when_reached`."""
 Document = dict[str, Any]
 
 
 def print_summary(result: Document) -> None:
     """Print the summary of a document, as wide as the terminal is."""
-    console = new_console(120)
     for text in _head(result):
-        console.print(text, soft_wrap=False)
+        write_line(text)
     two = len(result["policies"]) > 1
-    console.print()
-    console.print(_waits(result, two))
-    console.print()
-    console.print(_hours(result, two))
+    write_line()
+    write_line(_waits(result, two))
+    write_line()
+    write_line(_hours(result, two))
     for policy in result["policies"]:
         if policy["preemptions"]:
-            console.print()
-            console.print(_stops(policy))
-    for text in _tail(result):
-        console.print(text)
+            write_line()
+            write_line(_stops(policy))
+        if policy["budgets"]:
+            write_line()
+            write_line(_budgets(policy))
+    for block in _tail(result):
+        write_line(block)
 
 
 def duration(seconds: float) -> str:
@@ -83,7 +86,7 @@ def _named(result: Document, two: bool) -> Iterator[tuple[list[str], Document]]:
                 yield [name, *([policy["environment"]] if two else [])], team
 
 
-def _waits(result: Document, two: bool) -> "Table":
+def _waits(result: Document, two: bool) -> Table:
     rows = []
     for cells, team in _named(result, two):
         waits = team["waits"]
@@ -93,10 +96,10 @@ def _waits(result: Document, two: bool) -> "Table":
         most = f"{least}{duration(waits['max_seconds'])}"
         rows.append((*cells, f"{waits['jobs']:,}", f"{waits['started']:,}", *times, most))
     names = ("team", *(["policy"] if two else []), "jobs", "ran", "mean", "p50", "p90", "max")
-    return new_table("Waits until a job first started", names, rows, right=_NUMBERS, wrapped=("team", "policy"))
+    return new_table("Waits until a job first started", names, rows, right=_NUMBERS)
 
 
-def _hours(result: Document, two: bool) -> "Table":
+def _hours(result: Document, two: bool) -> Table:
     rows = []
     for cells, team in _named(result, two):
         hours = team["accelerator_hours"]
@@ -108,11 +111,10 @@ def _hours(result: Document, two: bool) -> "Table":
         ("team", *(["policy"] if two else []), *names),
         rows,
         right=_NUMBERS,
-        wrapped=("team", "policy"),
     )
 
 
-def _stops(policy: Document) -> "Table":
+def _stops(policy: Document) -> Table:
     counts = policy["preemptions"]
     rows = [
         (count["preemptor_team"], count["victim_team"], count["reason"], f"{count['count']:,}")
@@ -124,13 +126,38 @@ def _stops(policy: Document) -> "Table":
     return new_table(title, ("who", "stopped", "reason", "times"), rows, right=_NUMBERS)
 
 
-def _tail(result: Document) -> Iterator[str]:
+def _budgets(policy: Document) -> Table:
+    """By team and period: what was used of a budget, when nothing was left, and what happened then."""
+    rows = [
+        (
+            use["team"],
+            moment(use["end"], policy["start"]),
+            f"{use['hours']:,.0f}",
+            f"{use['limit']:,.0f}",
+            "" if use["reached"] is None else moment(use["reached"], policy["start"]),
+            "" if use["reached"] is None else REACHED[use["when_reached"]].format(use["demote_to"]),
+        )
+        for use in policy["budgets"]
+    ]
+    names = ("team", "period until", "used", "budget", "reached", "from then on")
+    return new_table(f"Budgets of accelerator-hours under {policy['environment']}", names, rows, right=_NUMBERS)
+
+
+def moment(time: float, start: float) -> str:
+    """A time as a date, or as days from the beginning where the work has no real clock."""
+    if start < UNDATED:
+        return f"day {(time - start) / 86400:.1f}"
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _tail(result: Document) -> Iterator[Block]:
     """What was left out, and what was assumed."""
     for policy in result["policies"]:
-        if missing := policy["never_admitted"]:
-            yield ""
-            yield f"Never started under {policy['environment']}: {len(missing):,} jobs, such as"
-            yield from columns([(f"  {job['job']}", job["why"]) for job in missing[:3]])
+        for key, words in (("never_admitted", "Never started"), ("never_finished", "Started and never finished")):
+            if missing := policy[key]:
+                yield ""
+                yield f"{words} under {policy['environment']}: {len(missing):,} jobs, such as"
+                yield new_table("", (), [(job["job"], job["why"]) for job in missing[:3]], indent=2)
     if result["left_out"]:
         counts = ", ".join(f"{count:,} × {kind}" for kind, count in result["left_out"].items())
         yield ""

@@ -2,15 +2,44 @@
 
 import time
 from pathlib import Path
+from typing import Final
 
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
+from ...config.settings.observability import Observability
 from ...planning.monitoring.recordings import filled
 from ...planning.quota.team_names import team_namespace
 from ...planning.simulation.traces.forms import read_trace
-from ...planning.simulation.traces.measured import QUERIES, STEP_SECONDS, read_series
+from ...planning.simulation.traces.measured import MOST_DAYS, QUERIES, STEP_SECONDS, read_series
 from ...planning.simulation.traces.trace import Trace, UnreadableTrace
+from ..aws.account import account_of
+from ..dashboards.sources import workspace
 from ..programs.prometheus import Prometheus, QueryError
+
+_OWN_METRICS: Final = "metrics"
+
+
+def trace_of(where: str, environment: Environment, project: Path, days: float) -> Trace:
+    """Work that was.
+
+    Args:
+        where: A file, `metrics` for the environment's own workspace, or the address of a Prometheus.
+        environment: Whose work it is.
+        project: Folder of its project.
+        days: How much of metrics to read.
+
+    Raises:
+        CommandError: it cannot be read, or is no trace.
+    """
+    if not 0 < days <= MOST_DAYS:
+        raise CommandError(f"--days is {days:g}; it is more than 0 and at most {MOST_DAYS}", code=2)
+    if where == _OWN_METRICS:
+        account = account_of(environment, project, sandbox=False)
+        server = workspace(environment, environment.observability or Observability(), account)
+        return trace_of_metrics(environment, days, server)
+    if where.startswith(("http://", "https://")):
+        return trace_of_metrics(environment, days, Prometheus(where.rstrip("/")))
+    return trace_of_file(Path(where), environment)
 
 
 def trace_of_file(file: Path, environment: Environment) -> Trace:

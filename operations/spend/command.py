@@ -7,6 +7,7 @@ plans really cost. The budget and the bill are AWS's own, and up to a day behind
 import argparse
 import dataclasses
 import time
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from ...config.errors import CommandError
@@ -19,12 +20,14 @@ from ..aws.account import Account
 from ..aws.unseen import noted
 from ..dashboards.sources import workspace
 from ..environments.checked import stop_on_errors
-from ..output.columns import columns
 from ..output.console import write_answer
 from ..output.money import money
+from ..output.moving import under_way
+from ..output.tables import Block, new_table
 from ..programs.prometheus import Prometheus, QueryError
 from .bills import REQUEST_USD, bill, budget, day_of
 from .measured import Measured, measured
+from .team_budgets import budget_blocks, budget_report
 
 _COUNTED: Final = ("hyperpod", "kueue")
 _NOT_COUNTED: Final = (
@@ -51,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError(f"--days {args.days} is no span of days", "such as --days 30", 2)
     account = account_for(args, environment)
     end = time.time()
+    under_way("reading metrics and bills")
     result = report(environment, account, end, args.days, bill_too=args.bill, url=args.prometheus)
     write_answer(args.json, result, lines(result))
     return 1 if all(result[part] is None for part in ("teams", "budget", "bill")) else 0
@@ -63,6 +67,8 @@ def report(
     unseen: dict[str, str] = {}
     # A Prometheus that is not there is a problem of sockets.
     used = noted("metrics", lambda: _measured(environment, account, end, days, url), unseen, QueryError, OSError)
+    # Where nothing can be asked at all, one reason is enough.
+    server = None if used is None else _server(environment, account, url)
     if used is not None and environment.governance.engine not in _COUNTED:
         unseen["teams"] = _NOT_COUNTED
     settings = environment.observability
@@ -73,16 +79,20 @@ def report(
         "days": days,
         **_metered(environment, used),
         "budget": noted("budget", lambda: budget(account, environment), unseen) if watched else None,
+        "team_budgets": budget_report(environment, server, datetime.fromtimestamp(end, UTC), unseen),
         "bill": noted("bill", lambda: bill(account, environment, day_of(end), days), unseen) if bill_too else None,
         "unseen": unseen,
     }
 
 
 def _measured(environment: Environment, account: Account, end: float, days: int, url: str | None) -> Measured:
+    return measured(_server(environment, account, url), environment.cluster.name, end, days)
+
+
+def _server(environment: Environment, account: Account, url: str | None) -> Prometheus:
     if url:
-        return measured(Prometheus(url.rstrip("/")), environment.cluster.name, end, days)
-    server = workspace(environment, environment.observability or Observability(), account)
-    return measured(server, environment.cluster.name, end, days)
+        return Prometheus(url.rstrip("/"))
+    return workspace(environment, environment.observability or Observability(), account)
 
 
 def _metered(environment: Environment, used: Measured | None) -> dict[str, Any]:
@@ -103,13 +113,15 @@ def _metered(environment: Environment, used: Measured | None) -> dict[str, Any]:
     }
 
 
-def lines(result: dict[str, Any]) -> list[str]:
+def lines(result: dict[str, Any]) -> list[Block]:
     """The report for people."""
-    parts = [f"{result['environment']}, {result['days']} days until {result['until']}"]
+    parts: list[Block] = [f"{result['environment']}, {result['days']} days until {result['until']}"]
     if result["teams"] is not None:
         parts += _cluster(result)
         parts += _teams([TeamSpend(**row) for row in result["teams"]])
         parts += _rates(result["rates"])
+    if result["team_budgets"]:
+        parts += ["", *budget_blocks(result["team_budgets"])]
     if result["budget"]:
         parts += ["", _budget(result["budget"])]
     if result["bill"] is not None:
@@ -117,7 +129,7 @@ def lines(result: dict[str, Any]) -> list[str]:
     return parts + [f"not seen: {name}: {reason}" for name, reason in result["unseen"].items()]
 
 
-def _cluster(result: dict[str, Any]) -> list[str]:
+def _cluster(result: dict[str, Any]) -> list[Block]:
     """GPU-hours of the whole cluster, each part in percent of all."""
     cluster, observed = result["cluster"], result["days_seen"]
     if cluster["gpu_hours"] is None:
@@ -132,16 +144,14 @@ def _cluster(result: dict[str, Any]) -> list[str]:
     if cluster["instances_usd"] is not None:
         rows.append(("instances, by the hour", money(cluster["instances_usd"]), ""))
     late = [f"Metrics of {observed} of the {result['days']} days are there."] if observed < result["days"] else []
-    return ["", *columns(rows, right=(1, 2)), *late]
+    return ["", new_table("", (), rows, right=(1, 2)), *late]
 
 
-def _teams(teams: list[TeamSpend]) -> list[str]:
+def _teams(teams: list[TeamSpend]) -> list[Block]:
     """Hours and dollars of teams; – where nothing says how much."""
     if not teams:
         return []
-    rows: list[tuple[str, ...]] = [
-        ("team", "guaranteed", "in quota", "over quota", "lent", "unused", "idle", "held", "unused", "idle", "")
-    ]
+    rows: list[tuple[str, ...]] = []
     for row in teams:
         hours = (row.guaranteed, row.in_quota, row.borrowed, row.lent, row.unused, row.idle)
         usd = (row.held_usd, row.unused_usd, row.idle_usd)
@@ -153,7 +163,8 @@ def _teams(teams: list[TeamSpend]) -> list[str]:
                 f"{row.unpriced:,.0f} h without a price" if row.unpriced else "",
             )
         )
-    return ["", *columns(rows, right=range(1, 10))]
+    names = ("team", "guaranteed", "in quota", "over quota", "lent", "unused", "idle", "held", "unused", "idle", "")
+    return ["", new_table("", names, rows, right=range(1, 10))]
 
 
 def _rates(rates: dict[str, dict[str, Any]]) -> list[str]:
@@ -174,8 +185,8 @@ def _budget(result: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _bill(sums: dict[str, float]) -> list[str]:
+def _bill(sums: dict[str, float]) -> list[Block]:
     if not sums:
         return ["  nothing: the tag is not active, or the day is not billed yet"]
-    rows = [(f"  {service}", money(usd)) for service, usd in sums.items()]
-    return columns([*rows, ("  together", money(sum(sums.values())))], right=(1,))
+    rows = [(service, money(usd)) for service, usd in sums.items()]
+    return [new_table("", (), [*rows, ("together", money(sum(sums.values())))], right=(1,), indent=2)]

@@ -14,6 +14,7 @@ from ..arguments import add_environment, load
 from ..cdk.deployment import cdk_for, deployed_stacks, wait_for_earlier_run
 from ..cdk.progress import Progress
 from ..output.console import write_answer, write_json, write_line, write_note
+from ..output.moving import under_way
 from .data import DELETABLE, delete_data, empty_bucket
 from .inventory import Inventory, take_inventory
 from .plan import Blocker, Kept
@@ -21,6 +22,7 @@ from .record import left_behind, write_record
 from .rehearsal import lift_protection
 from .run import Run
 from .table import plan_lines
+from .work import end_work
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
         # Before the plan, which would otherwise call what is protected here a hindrance.
         lift_protection(account, existing, progress.say)
         existing = deployed_stacks(account, name, args.project)
+    under_way("looking at what goes, what stays and what is in the way")
     observed = take_inventory(
         environment,
         account,
@@ -75,7 +78,8 @@ def run(args: argparse.Namespace) -> int:
     if args.plan:
         write_answer(args.json, plan.to_json(), plan_lines(plan))
         return 0
-    write_note("\n".join(plan_lines(plan)))
+    for block in plan_lines(plan):
+        write_note(block)
     data = [item for item in plan.kept if item.type in DELETABLE] if is_rehearsal else _named(args, observed)
     # After the plan was printed, so that a person sees everything that is in the way at once.
     _stop_at([item for item in plan.blockers if item.by == "you"])
@@ -90,6 +94,8 @@ def run(args: argparse.Namespace) -> int:
         empty_bucket(account, bucket, progress.say)
     # Should this end half-way, what is retained by then is in no stack any more, and nobody would find it.
     write_record(args.project, plan, plan.kept, [])
+    if plan.nodes:
+        end_work(args.project, environment, account, progress)
     run.delete()
     deleted = delete_data(account, data, progress.say)
     file = write_record(args.project, plan, plan.kept, deleted)

@@ -77,7 +77,7 @@ class Teardown:
     nodes: dict[str, int] = field(default_factory=dict)
     """Nodes that go, by instance group."""
     running: list[str] = field(default_factory=list)
-    """Work that is ended with them."""
+    """Work that is ended before."""
     unseen: list[str] = field(default_factory=list)
     """What could not be looked at, and why."""
 

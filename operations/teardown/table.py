@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-from ..output.columns import columns
 from ..output.money import money
+from ..output.tables import Block, new_table
 from .plan import Kept, StackPlan, Teardown
 
 
-def plan_lines(plan: Teardown) -> Iterator[str]:
+def plan_lines(plan: Teardown) -> Iterator[Block]:
     """The plan, section by section; what there is none of is left out."""
-    rows = [("", "stack", "", "creation took", "")]
-    rows += [_stack(stack) for stack in sorted(plan.stacks, key=lambda item: (not item.order, item.order))]
-    yield from columns(rows, right=(0,)) if plan.stacks else ["no stacks"]
+    rows = (_stack(stack) for stack in sorted(plan.stacks, key=lambda item: (not item.order, item.order)))
+    table = new_table("", ("", "stack", "", "creation took", ""), rows, right=(0,))
+    yield table if plan.stacks else "no stacks"
     for stack in plan.stacks:
         yield from (f"    {stack.name}: {reason}" for reason in stack.reasons)
     if plan.minutes:

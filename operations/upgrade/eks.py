@@ -15,8 +15,8 @@ from ...planning.delivery.kubernetes_upgrades import ROLLBACK_DAYS
 from ..arguments import account_for, load
 from ..aws.deployed import eks_cluster_name
 from ..kubernetes.kubectl import way
-from ..output.columns import columns
 from ..output.console import write_answer, write_note
+from ..output.tables import Block, new_table
 from .readiness import Readiness, read_readiness
 from .version_file import write_version
 
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if readiness.is_ready else 1
 
 
-def _lines(environment: Environment, readiness: Readiness, written: bool, *, sees: bool) -> Iterator[str]:
+def _lines(environment: Environment, readiness: Readiness, written: bool, *, sees: bool) -> Iterator[Block]:
     """The readiness for people; `written` says that the file was changed now, `sees` that Kubernetes could be asked."""
     until = readiness.support.get(readiness.deployed)
     yield f"{readiness.cluster}: Kubernetes {readiness.deployed}" + (
@@ -60,12 +60,11 @@ def _lines(environment: Environment, readiness: Readiness, written: bool, *, see
     later = readiness.support.get(readiness.wanted)
     yield f"to {readiness.wanted}" + (f", standard support until {later}" if later else "")
     if readiness.addons:
-        rows = [("add-on", "now", "then", "")]
-        rows += [
+        rows = [
             (addon.name, addon.now or "–", addon.then or "–", "" if addon.fits else f"not for {readiness.wanted}")
             for addon in readiness.addons
         ]
-        yield from ("", *columns(rows), "")
+        yield from ("", new_table("", ("add-on", "now", "then", ""), rows), "")
     if readiness.kubelets:
         yield "nodes: " + ", ".join(f"{count} with kubelet {version}" for version, count in readiness.kubelets.items())
     elif not sees:

@@ -92,14 +92,12 @@ def _write(
         states = (f"{name} {now.current or '–'} {now.state}".rstrip() for name, now in before.items())
         write_line(f"{environment.name}: no group to renew; {', '.join(states)}")
         return
-    from rich.console import Console
-
     table = new_table(f"Software of {environment.name}", ("group", "release", "status", "took", "verdict"))
     for item in result:
         verdict = "; ".join([*(["as asked for"] if item["ok"] else item["problems"]), *item["notes"]])
         release = f"{item['from'] or '–'} → {item['to'] or '–'}"
         status = coloured(item["status"], ("Succeeded",))
         table.add_row(item["group"], release, status, f"{item['seconds']:.0f} s", verdict)
-    Console(highlight=False, markup=False).print(table)
+    write_line(table)
     if not all(item["ok"] for item in result):
         write_line(_NEXT.format(name=environment.name))

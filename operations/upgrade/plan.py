@@ -8,8 +8,8 @@ from ...config.settings.environment import Environment
 from ..arguments import account_for, load
 from ..aws.clusters import existing_cluster
 from ..kubernetes.kubectl import way
-from ..output.columns import columns
 from ..output.console import write_answer, write_note
+from ..output.tables import Block, new_table
 from .eks import warn
 from .observed import behind, kubernetes_nodes
 from .software import Software, in_order, software
@@ -41,14 +41,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _lines(
     environment: Environment, steps: Sequence[Mapping[str, Any]], groups: Mapping[str, Software]
-) -> Iterator[str]:
+) -> Iterator[Block]:
     for number, step in enumerate(steps, 1):
         yield f"{number}. {step['what']}: {step['state']}"
         if step["behind"] and step["command"]:
             yield f"     {step['command']}"
-    rows = [("group", "nodes", "release", "state", "last update")]
-    rows += [
+    rows = [
         (now.group, str(now.nodes), now.current or "–", now.state or "–", now.update or "–")
         for now in map(groups.__getitem__, in_order(environment, list(groups)))
     ]
-    yield from ("", *columns(rows, right={1}))
+    yield from ("", new_table("", ("group", "nodes", "release", "state", "last update"), rows, right=("nodes",)))

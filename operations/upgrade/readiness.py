@@ -7,13 +7,12 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from ...config.catalog.eks_versions import eks_versions
 from ...config.errors import CommandError
 from ...config.loading.artifacts import archive_file, read_artifacts
 from ...config.loading.source import parse_source
-from ...config.settings.cluster import AddonName
 from ...config.settings.environment import Environment
 from ...planning.delivery.kubernetes_upgrades import minor, removed, skew_problem, step_problem
 from ...planning.helm.mirrors import mirror_of
@@ -165,7 +164,7 @@ def _addons(account: Account, environment: Environment, cluster: str, desired: s
         asked = {"addonName": name, "kubernetesVersion": desired}
         offers = pages(account, "eks", "describe_addon_versions", "addons", **asked)
         offered = tuple(version["addonVersion"] for row in offers for version in row["addonVersions"])
-        yield Addon(name, now, addon_version(cast(AddonName, name), settings) or now, offered)
+        yield Addon(name, now, addon_version(name, settings) or now, offered)
 
 
 def _addon_obstacles(addons: Sequence[Addon], desired: str) -> Iterator[Obstacle]:

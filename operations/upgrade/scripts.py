@@ -14,9 +14,9 @@ from ...config.settings.environment import Environment
 from ..arguments import open_target
 from ..aws.account import Account
 from ..kubernetes.kubectl import way
-from ..output.columns import columns
 from ..output.confirm import confirm
 from ..output.console import write_answer, write_note
+from ..output.tables import Block, new_table
 from .lifecycle import AT_ONCE, Scripts, compare, replace, replaceable
 from .observed import jobs_on_nodes
 
@@ -74,14 +74,12 @@ def _replace(args: argparse.Namespace, environment: Environment, account: Accoun
         write_note(f"  {line}")
 
 
-def _lines(environment: Environment, scripts: Sequence[Scripts], older: Sequence[Scripts]) -> Iterator[str]:
+def _lines(environment: Environment, scripts: Sequence[Scripts], older: Sequence[Scripts]) -> Iterator[Block]:
     if not older:
         yield f"{environment.name}: all {len(scripts)} nodes were set up by the scripts that their groups name"
         return
-    yield from columns(
-        [("node", "group", "set up by", "now published", "")]
-        + [(item.node, item.group, _short(item.has), _short(item.wanted), item.why) for item in older]
-    )
+    rows = ((item.node, item.group, _short(item.has), _short(item.wanted), item.why) for item in older)
+    yield new_table("", ("node", "group", "set up by", "now published", ""), rows)
     yield f"{len(older)} of {len(scripts)} nodes have earlier scripts. A reboot does not change that; these do:"
     yield f"    podwright upgrade {environment.name} scripts --replace     # new instances, one at a time"
     yield f"    podwright upgrade {environment.name} nodes                 # with a newer image, where there is one"

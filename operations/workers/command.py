@@ -19,8 +19,8 @@ from ..arguments import account_for, add_environment, load
 from ..aws.deployed import eks_cluster
 from ..cdk.progress import Progress
 from ..kubernetes.kubectl import NO_SCHEDULER, REAL_KUBERNETES, Kubectl, required_way
-from ..output.columns import columns
 from ..output.console import write_answer
+from ..output.tables import new_table
 from .credentials import remove_secret, state, worker_token, write_secret
 from .network_path import Side, make_path, remove_path
 
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         _wait(kubectl, rows)
     cells = [(row.worker, row.environment, row.way, row.secret, row.says) for row in rows]
     document = {"schema": 1, "manager": manager.name, "workers": [asdict(row) for row in rows]}
-    write_answer(args.json, document, columns([("worker", "environment", "way", "secret", "state"), *cells]))
+    write_answer(args.json, document, [new_table("", ("worker", "environment", "way", "secret", "state"), cells)])
     return 0 if args.disconnect or all(row.connected for row in rows) else 1
 
 

@@ -8,7 +8,7 @@ Sources: Amazon EKS User Guide, "Cluster private endpoint"; Amazon VPC Peering G
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Any, Final, NamedTuple
@@ -18,6 +18,7 @@ from ...config.settings.environment import Environment
 from ...planning.quota.links import is_private, ranges
 from ..aws.account import Account
 from ..aws.calls import change, find, make, pages
+from ..aws.route_tables import table_of
 
 Say = Callable[[str, str], object]
 _HTTPS: Final = 443
@@ -146,7 +147,7 @@ def _leads(route: dict[str, Any], cidr: str) -> bool:
     return IPv4Network(cidr).subnet_of(IPv4Network(destination))
 
 
-def _tables(side: Side) -> list[dict[str, Any]]:
+def _tables(side: Side) -> list[Mapping[str, Any]]:
     """The route tables of a side's subnets; of an adopted VPC those of the subnets that the file names."""
     in_vpc = [{"Name": "vpc-id", "Values": [side.vpc]}]
     adopted = side.environment.network.vpc
@@ -157,12 +158,8 @@ def _tables(side: Side) -> list[dict[str, Any]]:
         held = pages(side.account, "ec2", "describe_subnets", "Subnets", Filters=in_vpc)
         subnets = {subnet["SubnetId"] for subnet in held}
     tables = pages(side.account, "ec2", "describe_route_tables", "RouteTables", Filters=in_vpc)
-    associations = [(item, table) for table in tables for item in table["Associations"]]
-    by_subnet = {item["SubnetId"]: table for item, table in associations if "SubnetId" in item}
-    (main,) = (table for item, table in associations if item.get("Main"))
-    # Subnets without a table of their own have the VPC's main one.
-    chosen = [by_subnet.get(subnet, main) for subnet in sorted(subnets)]
-    return list({table["RouteTableId"]: table for table in chosen}.values())
+    chosen = [table_of(tables, subnet) for subnet in sorted(subnets)]
+    return list({table["RouteTableId"]: table for table in chosen if table}.values())
 
 
 def _connection(manager: Side, worker: Side, *, ours: bool = False) -> str | None:

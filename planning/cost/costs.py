@@ -56,6 +56,8 @@ class Cost:
     """Keys of `prices` that would give it a price."""
     unpaid_plan: str | None = None
     """The existing training plan whose `paid_usd` would give it a price."""
+    accelerated: bool = False
+    """Whether it is instances with accelerators, which are most of what a cluster costs."""
 
     @property
     def monthly(self) -> float | None:
@@ -89,6 +91,8 @@ class Sum:
     """Whether a part of it has a price that the real one is known to exceed."""
     prepaid: float = 0.0
     """Of `monthly`, what was paid with training plans and comes on no later bill."""
+    misleading: bool = False
+    """Whether instances with accelerators are among the parts without a price: the sum of the others says little."""
 
     @property
     def hourly(self) -> float:
@@ -150,6 +154,7 @@ def total(items: Iterable[Cost]) -> Sum:
         # One price that is too low makes the sum too low.
         any(item.price is not None and item.price.lower_bound for item in items),
         sum(item.monthly or 0 for item in items if item.price is not None and item.price.basis == "plan"),
+        any(item.price is None and item.accelerated for item in items),
     )
 
 
@@ -255,8 +260,9 @@ def _storage(environment: Environment) -> Iterator[Cost]:
             yield from _lustre(environment, name, lustre)
     if home := environment.storage.home:
         size, speed = home.openzfs.capacity_gib, home.openzfs.throughput
-        yield _service(environment, "storage", "openzfs_storage", size, f"home: {size:,} GiB of OpenZFS")
-        yield _service(environment, "storage", "openzfs_throughput", speed, f"home: {speed:,} MB/s of OpenZFS")
+        item, where = ("openzfs_multi_az", " in two zones") if home.openzfs.in_two_zones else ("openzfs", "")
+        yield _service(environment, "storage", f"{item}_storage", size, f"home: {size:,} GiB of OpenZFS{where}")
+        yield _service(environment, "storage", f"{item}_throughput", speed, f"home: {speed:,} MB/s of OpenZFS{where}")
     accounting = environment.cluster.slurm.accounting
     if environment.cluster.orchestrator == "slurm" and accounting and not accounting.existing:
         units = accounting.min_capacity * (2 if accounting.standby else 1)
@@ -303,6 +309,8 @@ def _control_plane(environment: Environment, today: date) -> Iterator[Cost]:
     if environment.cluster.orchestrator == "eks" and eks.existing is None:
         known = eks_versions().get(eks.version)
         late = bool(known and known.standard_until and today > date.fromisoformat(known.standard_until))
+        # At the end of standard support EKS then takes the control plane to the next version.
+        late &= eks.support != "standard"
         item = "eks_extended_support" if late else "eks_control_plane"
         support = "extended support" if late else f"standard support{_afterwards(environment, known)}"
         yield _service(environment, "eks", item, 1, f"control plane, Kubernetes {eks.version} in {support}")
@@ -310,9 +318,11 @@ def _control_plane(environment: Environment, today: date) -> Iterator[Cost]:
 
 def _afterwards(environment: Environment, version: EksVersion | None) -> str:
     """When standard support of a Kubernetes version ends, and what a control plane costs from then on."""
-    later = service_price("eks_extended_support", environment.region, environment.prices)
+    later = service_price("eks_extended_support", environment.region, environment.own_prices)
     if version is None or version.standard_until is None or later is None:
         return ""
+    if environment.cluster.eks.support == "standard":
+        return f" until {version.standard_until}, when EKS upgrades it"
     return f" until {version.standard_until}, then ${later.usd:.2f} an hour"
 
 
@@ -334,8 +344,11 @@ def _observability(environment: Environment) -> Iterator[Cost]:
 
 def _instances(environment: Environment, name: str, group: AnyGroup) -> Cost:
     """The instances of a group for a month of 730 hours; unknown where the market or nobody says."""
-    prices = {kind: hourly(kind, environment.region, environment.prices) for kind in group.types}
+    prices = {kind: hourly(kind, environment.region, environment.own_prices) for kind in group.types}
     types, price, missing, unpaid = " or ".join(group.types), None, (), None
+    kinds = map(environment_types(environment.instance_types).find, group.types)
+    # What the catalog does not know may have them.
+    accelerated = any(kind is None or kind.accelerator_count != 0 for kind in kinds)
     if group.plan:
         what = f"{types} of plan {group.plan}"
         plan = environment.training_plans.get(group.plan)
@@ -351,9 +364,9 @@ def _instances(environment: Environment, name: str, group: AnyGroup) -> Cost:
         missing = tuple(kind for kind, price in prices.items() if price is None)
         # A mixed group may come to consist of the dearest of its types.
         price = max(known, key=lambda price: price.usd) if known and not missing else None
-    return Cost("cluster", name, what, group.count, "instance-hour", price, name, missing, unpaid)
+    return Cost("cluster", name, what, group.count, "instance-hour", price, name, missing, unpaid, accelerated)
 
 
 def _service(environment: Environment, stack: StackName, item: str, quantity: float, what: str) -> Cost:
-    price = service_price(item, environment.region, environment.prices)
+    price = service_price(item, environment.region, environment.own_prices)
     return Cost(stack, item, what, quantity, service_items()[item].unit, price, settable=() if price else (item,))

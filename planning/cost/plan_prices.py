@@ -34,10 +34,10 @@ def paid_price(environment: Environment, name: str) -> Price | None:
     return Price(plan.paid_usd / hours, "plan", words)
 
 
-def paid_by_group(environment: Environment) -> dict[str, float]:
-    """US dollars of an instance-hour by each group on a plan that is paid, for what knows groups and no plans."""
+def paid_by_group(environment: Environment) -> dict[str, Price]:
+    """The price of an instance-hour by each group on a plan that is paid, for what knows groups and no plans."""
     prices = {name: paid_price(environment, group.plan) for name, group in environment.groups.items() if group.plan}
-    return {name: price.usd for name, price in prices.items() if price}
+    return {name: price for name, price in prices.items() if price}
 
 
 def _length(plan: TrainingPlan) -> float | None:

@@ -157,7 +157,7 @@ def _of_group(environment: Environment, name: str, group: AnyGroup, plan_usd: Ma
         return Rate(None, f"plan {group.plan}, whose price nobody says")
     if group.capacity == "spot":
         return Rate(None, f"{name} is Spot, which has no price in advance")
-    prices = [hourly(kind, environment.region, environment.prices) for kind in group.types]
+    prices = [hourly(kind, environment.region, environment.own_prices) for kind in group.types]
     known = [price for price in prices if price]
     if len(known) < len(prices):
         return Rate(None, f"{', '.join(group.types)} has no price here")

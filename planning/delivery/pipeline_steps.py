@@ -4,12 +4,15 @@ A step is finished when all of its commands have returned 0. Each is a command l
 folder of the project. What a step leaves for others to read lies in `evidence/ENV/`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final, Literal
 
 from ...config.loading.project import ProjectSettings
+from ...config.settings.environment import Environment
 from ...config.settings.pipeline import PipelineStage
+from ..quota.overrides import override_moments
 
 Kind = Literal["check", "tests", "synth", "preflight", "effects", "approval", "deploy", "gate", "drift"]
 ExecutionRole = Literal["project", "read", "person", "deploy", "prove"]
@@ -108,6 +111,17 @@ def drift_steps(settings: ProjectSettings, environments: Sequence[str]) -> tuple
         for stage in stages(settings, environments)
         for name in stage.environments
     )
+
+
+def override_schedules(environments: Iterable[Environment]) -> list[str]:
+    """When quotas of environments change, as EventBridge's cron in UTC: the promotion runs again, with the new ones.
+
+    Without a year, as GitHub knows none: a year later the promotion finds nothing to change.
+    """
+    moments = {at for environment in environments for at in override_moments(environment)}
+    # A minute later where seconds are left: nothing is in force before its time.
+    minutes = sorted({(at + timedelta(seconds=59)).replace(second=0) for at in moments})
+    return [f"cron({at.minute} {at.hour} {at.day} {at.month} ? *)" for at in minutes]
 
 
 def _before(settings: ProjectSettings) -> Iterator[Step]:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ...config.catalog.names import certificate_bucket_name
-from ...config.settings.cluster import AddonName
 from ...config.settings.environment import Environment
+from ...config.settings.jobs.patch import patch_of
 from ...config.settings.platform import CERT_MANAGER, INFERENCE, METRICS_SERVER, SPACES, InferenceOperator
 from ..kubernetes.addons import OBSERVABILITY_ADDON, installed_addons
 from ..kubernetes.isolation import isolates_networks
@@ -47,13 +47,29 @@ def spaces_configuration(session_role: str) -> dict[str, Any]:
     }
 
 
-def addon_configurations(environment: Environment) -> dict[AddonName, Mapping[str, Any] | None]:
+def configured(own: Mapping[str, Any] | None, text: str | None) -> Mapping[str, Any] | None:
+    """Configuration values of podwright's own under those of the file, YAML text; None where neither says any."""
+    stated = patch_of(text) if text else None
+    return _laid_over(own, stated) if own and stated else (stated or own)
+
+
+def _laid_over(own: Mapping[str, Any], stated: Mapping[str, Any]) -> Mapping[str, Any]:
+    both = {name: (own[name], stated[name]) for name in own.keys() & stated.keys()}
+    nested = {
+        name: _laid_over(mine, yours)
+        for name, (mine, yours) in both.items()
+        if isinstance(mine, Mapping) and isinstance(yours, Mapping)
+    }
+    return {**own, **stated, **nested}
+
+
+def addon_configurations(environment: Environment) -> dict[str, Mapping[str, Any] | None]:
     """The add-ons that a deployment installs, with their configuration; None where it leaves an add-on's own.
 
     ARNs and addresses that only a deployment knows are examples of the same form.
     """
     account, region = environment.account, environment.region
-    configurations: dict[AddonName, Mapping[str, Any] | None] = dict.fromkeys(installed_addons(environment))
+    configurations: dict[str, Mapping[str, Any] | None] = dict.fromkeys(installed_addons(environment))
     if "vpc-cni" in configurations and isolates_networks(environment.governance):
         configurations["vpc-cni"] = NETWORK_POLICIES
     if CERT_MANAGER in configurations:
@@ -77,4 +93,7 @@ def addon_configurations(environment: Environment) -> dict[AddonName, Mapping[st
             f"arn:aws:aps:{region}:{account}:workspace/{workspace}",
             f"https://aps-workspaces.{region}.amazonaws.com/workspaces/{workspace}/",
         )
-    return configurations
+    eks = environment.cluster.eks
+    further = {name: item.configuration for name, item in eks.further_addons.items() if item.configuration}
+    stated: dict[str, str] = {**eks.addon_configurations, **further}
+    return {name: configured(own, stated.get(name)) for name, own in configurations.items()}

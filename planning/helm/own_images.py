@@ -30,5 +30,6 @@ def own_images(environment: Environment) -> tuple[Image, ...]:
     folders = any(access.storage for access in team_access(environment.governance).values())
     drills = environment.observability is not None and environment.observability.drills
     references = [NEURON_DEVICE_PLUGIN_IMAGE] * bool(neuron.types)
-    references += [BENCHMARK_LABELS_IMAGE] * (labelled or folders or drills)
+    pulled = [image for group in environment.instance_groups.values() for image in group.pull_images]
+    references += [BENCHMARK_LABELS_IMAGE] * (labelled or folders or drills or bool(pulled))
     return tuple(Image.parse(reference) for reference in references)

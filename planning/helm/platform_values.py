@@ -55,6 +55,17 @@ def trainer_values(chart: Chart, placement: SystemPlacement, mirror: Mapping[str
     return values
 
 
+def lws_values(chart: Chart, placement: SystemPlacement, mirror: Mapping[str, Image]) -> dict[str, Any]:
+    """Values of LeaderWorkerSet's chart.
+
+    Decided for you: its manager runs on the system group; its webhooks have certificates of its own making, so it needs
+    no cert-manager.
+    """
+    values: dict[str, Any] = {"nodeSelector": placement.node_selector, "tolerations": list(placement.tolerations)}
+    set_mirrored(values, chart, mirror)
+    return values
+
+
 def cert_manager_values(placement: SystemPlacement) -> dict[str, Any]:
     """Configuration of the cert-manager add-on: its three Deployments run on the system group."""
     placed = {"nodeSelector": placement.node_selector, "tolerations": list(placement.tolerations)}

@@ -8,11 +8,11 @@ from ...config.catalog.images import Image
 from ...config.catalog.instance_types import Catalog, environment_types
 from ...config.loading.artifacts import ChartArchive, chart_archive
 from ...config.settings.environment import Environment
-from ...config.settings.platform import KUBEFLOW_TRAINER, KUBERAY
+from ...config.settings.platform import KUBEFLOW_TRAINER, KUBERAY, LEADER_WORKER_SET
 from ..kubernetes.kai_services import kai_services
 from .chart_values import dependencies_values, system_placement
 from .kueue_values import kueue_values
-from .platform_values import kuberay_values, trainer_values
+from .platform_values import kuberay_values, lws_values, trainer_values
 from .scheduler_values import kai_values, yunikorn_namespaces, yunikorn_values
 
 
@@ -39,7 +39,8 @@ def wanted_charts(environment: Environment, mirror: Mapping[str, Image] | None =
             platform=environment.platform,
         )
         results.append(WantedChart(dependencies, values))
-    if environment.platform.kuberay or environment.platform.kubeflow_trainer:
+    platform = environment.platform
+    if platform.kuberay or platform.kubeflow_trainer or platform.leader_worker_set:
         results += _platform(environment, mirror or {})
     if environment.governance.engine == "kueue":
         results.append(_kueue(environment, types, mirror))
@@ -59,6 +60,9 @@ def _platform(environment: Environment, mirror: Mapping[str, Image]) -> Iterator
     if settings.kubeflow_trainer:
         trainer = chart(KUBEFLOW_TRAINER)
         yield WantedChart(trainer, trainer_values(trainer, placement, mirror))
+    if settings.leader_worker_set:
+        lws = chart(LEADER_WORKER_SET)
+        yield WantedChart(lws, lws_values(lws, placement, mirror))
 
 
 def _kueue(environment: Environment, types: Catalog, mirror: Mapping[str, Image] | None) -> WantedChart:

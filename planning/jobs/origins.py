@@ -33,6 +33,19 @@ _POD: Final = (
     (r"\blabels\b", "labels"),
     (r"^metadata\.namespace$", "team"),
 )
+_ENDPOINT: Final = (
+    (r"^spec\.replicas", "replicas"),
+    (r"^spec\.autoScalingSpec", "autoscaling"),
+    (r"^spec\.dataCapture", "data_capture"),
+    (r"^spec\.(tlsConfig|dnsConfig)", "tls"),
+    (r"^spec\.intelligentRoutingSpec", "routing"),
+    (r"^spec\.invocationEndpoint", "path"),
+    (r"^spec\.kvCacheSpec", "kv_cache"),
+    (r"^spec\.loadBalancer\.routingAlgorithm", "balance"),
+    (r"^spec\.loadBalancer", "health_path"),
+    (r"^spec\.maxDeployTimeInSeconds", "deploy_seconds"),
+    (r"^spec\.metrics", "metrics"),
+)
 _KINDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "hyperpod_pytorch": (
         (r"^spec\.elasticPolicy\.minReplicas", "elastic.min_replicas"),
@@ -55,7 +68,39 @@ _KINDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         (r"^spec\.replicaSpecs\[\d+\]\.maxReplicas", "elastic.max_replicas"),
         (r"^spec\.replicaSpecs\[\d+\]\.replicas", "nodes"),
         (r"terminationGracePeriodSeconds$", "elastic.graceful_shutdown_timeout_seconds"),
-    )
+    ),
+    "inference": (
+        *_ENDPOINT,
+        (r"^spec\.modelName", "model_name"),
+        (r"^spec\.modelVersion", "model_version"),
+        (r"^spec\.modelSourceConfig", "model"),
+        (r"^spec\.endpointName", "endpoint"),
+        (r"^spec\.nodeAffinity", "group"),
+        (r"^spec\.worker\.args", "command"),
+        (r"^spec\.worker\.environmentVariables", "env"),
+        (r"^spec\.worker\.image", "image"),
+        (r"^spec\.worker\.modelInvocationPort", "port"),
+        (r"^spec\.worker\.modelVolumeMount", "weights"),
+        (r"^spec\.worker\.probes", "probes"),
+        (r"^spec\.worker\.requestLimits", "request_limits"),
+        (r"^spec\.worker\.resources\.\w+\.cpu$", "vcpu"),
+        (r"^spec\.worker\.resources\.\w+\.memory$", "memory_gib"),
+        (r"^spec\.worker\.resources", "accelerators"),
+    ),
+    "jumpstart": (
+        *_ENDPOINT,
+        (r"^spec\.environmentVariables", "env"),
+        (r"^spec\.model\.modelId", "model_id"),
+        (r"^spec\.model\.modelVersion", "model_version"),
+        (r"^spec\.model\.modelHubName", "hub"),
+        (r"^spec\.model\.acceptEula", "accept_eula"),
+        (r"^spec\.model\.gatedModelDownloadRole", "gated_role"),
+        (r"^spec\.model\.additionalConfigs", "configs"),
+        (r"^spec\.sageMakerEndpoint", "endpoint"),
+        (r"^spec\.server\.acceleratorPartitionType", "partition"),
+        (r"^spec\.server\.executionRole", "execution_role"),
+        (r"^spec\.server", "group"),
+    ),
 }
 
 

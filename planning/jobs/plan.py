@@ -13,13 +13,14 @@ from ...config.settings.environment import Environment
 from ...config.settings.governance.teams import Engine
 from ...config.settings.groups import InstanceGroup
 from ...config.settings.jobs.base import DistributedJob, Job
-from ...config.settings.jobs.kinds import GpuShare
+from ...config.settings.jobs.kinds import GpuShare, JobSet, RayHead
 from ...config.settings.jobs.pods import Toleration
 from ...config.settings.jobs.pytorch import Checkpoints, HyperPodPyTorchJob
 from ...config.settings.software import job_variables
 from ..kubernetes.isolation import SCRATCH, team_gid
 from ..node.allocatable import Allocatable
 from ..quota.amounts import CPU, EFA, GPU, MEMORY, NEURON, Quantities
+from .mlflow import TRACKING_URI
 from .pod_size import job_allocatable
 from .queue import QueuePlacement, queue_placement
 from .topology import Placement, placement
@@ -27,6 +28,10 @@ from .topology import Placement, placement
 _SHM_PART: Final = 4
 # What Amazon's EFA images set aside, and its samples ask for. Source: SageMaker Developer Guide, training operator.
 _HUGE_PAGES_MIB: Final = 5120
+JOBSET_NODE: Final = "node"
+"""What a JobSet calls the Job that its pods are of."""
+# That of torchrun. Source: PyTorch documentation, torchrun.
+_MASTER_PORT: Final = "29500"
 GROUP_LABEL: Final = "sagemaker.amazonaws.com/instance-group-name"
 TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
 ARCHITECTURE_LABEL: Final = "kubernetes.io/arch"
@@ -51,6 +56,8 @@ class PodPlan(NamedTuple):
     scratch: str | None
     """Folder of the node that is its team's own, where the job has scratch."""
 
+    device: str
+    """What one of its group's accelerators, or the partition that it asks for, is called."""
     ranks_per_device: int
     """Processes that one of its accelerators runs: the logical cores of a Neuron device, otherwise one."""
 
@@ -79,6 +86,22 @@ class JobPlan(NamedTuple):
     region: str
     gid: int | None
     """Group id of its team's folders, where it mounts claims of the team."""
+    mlflow: bool = False
+    """Whether it finds the MLflow app by its team's config map."""
+
+    @property
+    def head(self) -> Quantities:
+        """What a pod beside the workers asks for that has accelerators of its own, as Ray's head may; else nothing."""
+        heads = [each for each in getattr(self.job, "beside", ()) if isinstance(each, RayHead) and each.accelerators]
+        return {
+            name: amount
+            for each in heads
+            for name, amount in (
+                (self.pod.device, each.accelerators),
+                (CPU, int(each.vcpu * 1000)),
+                (MEMORY, int(each.memory_gib * 1024)),
+            )
+        }
 
     @property
     def gang(self) -> int:
@@ -114,12 +137,18 @@ class Planner:
             instance_types=self._environment.instance_groups[job.group].types,
             region=self._environment.region,
             gid=self._gid(job),
+            mlflow=self._records_runs(job),
         )
 
     def variables(self, name: str) -> dict[str, str]:
         """What a job's containers find in their environment, whoever starts them. Raises KeyError as `plan` does."""
         job: Job = self._environment.jobs[name]
         return self._variables(name, job, self._rows(self._environment.instance_groups[job.group]))
+
+    def _records_runs(self, job: Job) -> bool:
+        team = self._environment.governance.teams.get(job.team) if job.team else None
+        # What the job says itself wins.
+        return bool(team and team.access and team.access.mlflow and TRACKING_URI not in job.env)
 
     def _gid(self, job: Job) -> int | None:
         teams = self._environment.governance.teams
@@ -193,6 +222,7 @@ class Planner:
             nvlink=_joins_nvlink(job) and all(row.imex for row in rows),
             placement=placement(job, rows, self._types) if isinstance(job, DistributedJob) else None,
             scratch=self._scratch(job, rows),
+            device=next(name for name in self.devices(job) if name != EFA),
             ranks_per_device=min(ranks_per_device(row, variables.get(LOGICAL_CORES)) for row in rows),
         )
 
@@ -260,6 +290,9 @@ class Planner:
             }
             if job.parallelism.expert_tensor:
                 variables["EXPERT_TENSOR_PARALLEL_SIZE"] = str(job.parallelism.expert_tensor)
+        if isinstance(job, JobSet):
+            # By the names that JobSet gives to pods: set, replicated Job, number of the Job, number of the pod.
+            variables |= {"MASTER_ADDR": f"{name}-{JOBSET_NODE}-0-0.{name}", "MASTER_PORT": _MASTER_PORT}
         checkpoints: Checkpoints | None = getattr(job, "checkpoints", None)
         if checkpoints:
             specified = {"CHECKPOINT_DIR": checkpoints.path, "CHECKPOINT_S3_URI": checkpoints.s3}
@@ -282,7 +315,7 @@ def engine_of(environment: Environment) -> Engine | None:
 
 def fewest(job: Job) -> int:
     """Pods without which it does not run."""
-    return job.sizes[0] if isinstance(job, DistributedJob) else getattr(job, "replicas", 1)
+    return getattr(job, "sizes", (1,))[0]
 
 
 def spares(job: Job) -> int:

@@ -11,6 +11,8 @@ from ..quota.team_names import local_queue, pod_priority_class, priority_class, 
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+ELASTIC_ANNOTATION = "kueue.x-k8s.io/elastic-job"
+"""What lets a job of Kueue grow and shrink. Source: Kueue 0.19.2, `pkg/workloadslicing`."""
 KAI_QUEUE_LABEL = "kai.scheduler/queue"
 # KAI takes pods with a priority of 100 or more as ones that nobody may stop, unless they say otherwise.
 # Source: KAI Scheduler documentation, workload priority, 2026-11.

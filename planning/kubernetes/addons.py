@@ -61,24 +61,26 @@ def addon_pins() -> tuple[AddonPin, ...]:
     )
 
 
-def addon_version(addon: AddonName, eks: Eks) -> str | None:
+def addon_version(addon: str, eks: Eks) -> str | None:
     """The version to install: the environment's, else podwright's pin, else None for EKS's own default."""
-    if addon in eks.addons:
-        return eks.addons[addon]
+    stated: dict[str, str | None] = {name: item.version for name, item in eks.further_addons.items()}
+    if version := (stated | {**eks.addons}).get(addon):
+        return version
     return next((pin.version for pin in addon_pins() if (pin.addon, pin.kubernetes) == (addon, eks.version)), None)
 
 
-def installed_addons(environment: Environment) -> tuple[AddonName, ...]:
+def installed_addons(environment: Environment) -> tuple[str, ...]:
     """The add-ons that a deployment of `environment` installs, in no particular order.
 
     An existing cluster keeps those that its nodes and workloads have from its owner.
     """
     if environment.cluster.orchestrator != "eks":
         return ()
-    names: tuple[AddonName, ...] = ()
+    names: tuple[str, ...] = ()
     if environment.cluster.eks.existing is None:
         lustre = bool(environment.storage.lustres)
         names = (*NODE_ADDONS, *(name for name in WORKLOAD_ADDONS if lustre or name != "aws-fsx-csi-driver"))
+        names += tuple(sorted(environment.cluster.eks.further_addons))
     if environment.governance.engine == "hyperpod":
         names += GOVERNANCE_ADDONS
     if environment.observability and environment.observability.metrics != "off":

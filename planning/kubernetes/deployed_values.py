@@ -43,6 +43,8 @@ class DeployedValues:
     """Lustre file systems by name."""
     roles: Mapping[str, str]
     """ARNs of the roles of service accounts by `TEAM/SERVICE ACCOUNT`."""
+    mlflow: str = ""
+    """ARN of the MLflow app, which is what MLflow's clients call its tracking URI; empty where there is none."""
 
     @classmethod
     def parse(cls, values: Mapping[str, str]) -> "DeployedValues":
@@ -61,6 +63,7 @@ class DeployedValues:
             roles={
                 path.removeprefix("roles."): arn for path, arn in sorted(values.items()) if path.startswith("roles.")
             },
+            mlflow=values.get("mlflow", ""),
         )
 
 
@@ -75,6 +78,7 @@ def value_paths(environment: Environment) -> tuple[str, ...]:
         "cluster_arn",
         "eks_cluster_name",
         "checkpoint_bucket",
+        *(["mlflow"] if environment.platform.mlflow else []),
         *(path for name in environment.storage.lustres for path in lustre_paths(name)),
         *(
             f"roles.{team}/{account}"

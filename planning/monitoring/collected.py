@@ -9,6 +9,7 @@ from ...config.catalog.metrics import Exporter, metrics
 from ...config.settings.benchmarks import benchmark_policy
 from ...config.settings.environment import Environment
 from ...config.settings.observability import Source
+from ..quota.budgets import budgets
 from .recordings import recordings
 
 # Whose level decides over an exporter's metrics; the others have none.
@@ -26,6 +27,7 @@ _SOURCES: Final[Mapping[Exporter, Source]] = {
 }
 _KUBERNETES: Final[tuple[Exporter, ...]] = ("cadvisor", "kube_state", "kubernetes_api")
 _KUEUE_ENGINES: Final = ("hyperpod", "kueue")
+_ENGINES_OF_PODS: Final = ("kai", "yunikorn")
 _SELECTED: Final = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)\{")
 
 
@@ -75,7 +77,7 @@ def collected(environment: Environment, types: Catalog) -> frozenset[str]:
     # In their order, since a later recording may read an earlier one.
     for recording in recordings():
         # A recording whose metrics are not all there has no values.
-        if names_in(recording.expression) <= names:
+        if names_in(recording.expression) <= names and not recording.name.startswith(missing):
             names.add(recording.name)
     return frozenset(names)
 
@@ -84,12 +86,15 @@ def _missing(environment: Environment, types: Catalog) -> tuple[str, ...]:
     """How metrics begin of which there is nothing to measure."""
     existing = {
         "podwright_plan_": bool(environment.training_plans),
+        "team:budget_": bool(budgets(environment.governance.teams)),
         "podwright_benchmark_": any(
             benchmark_policy(group, types) != "skip" for group in environment.instance_groups.values()
         ),
         # HyperPod puts health and faults on nodes of Kubernetes; Slurm's nodes have a state instead.
         "podwright_node_health": environment.cluster.orchestrator == "eks",
         "podwright_node_fault": environment.cluster.orchestrator == "eks",
+        # With Kueue the class is the workload's, and its pods name none.
+        "namespace_pod:priority_class": environment.governance.engine in _ENGINES_OF_PODS,
     }
     return tuple(prefix for prefix, measured in existing.items() if not measured)
 

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Literal, cast
 
 from ...config.catalog.facts import table
+from ...config.settings.jobs.patch import patch_of
 from ...config.settings.observability import Level, Observability, Source
 
 AddonLevel = Literal["DISABLED", "BASIC", "ADVANCED"]
@@ -58,7 +59,7 @@ def extension_configuration(settings: Observability) -> dict[str, Any]:
     """
     _, words = addon_levels()["node"]
     known = {"metricsProvider": {"nodeMetrics": {"level": words[settings.level("node")]}}}
-    return _merged(known, settings.slurm_settings)
+    return _merged(known, patch_of(settings.slurm_settings)) if settings.slurm_settings else known
 
 
 def _merged(known: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,10 +8,13 @@ In an expression `$cluster` stands for the labels of one cluster, so that severa
 the span of a rate, which has to hold some samples.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from string import Template
 from typing import Any, Final
 
+from ...config.settings.governance.teams import TeamBudget
+from .budget_recordings import BUDGETS, budget_values
+from .priority_recordings import PRIORITIES
 from .recording import Recording
 from .work_recordings import WORK
 
@@ -353,7 +356,15 @@ _CAPACITY: Final = (
     ),
 )
 
-GROUPS: Final = {"nodes": _NODES, "use": _USE, "teams": _TEAMS, "jobs": _JOBS, "work": WORK, "capacity": _CAPACITY}
+GROUPS: Final = {
+    "nodes": _NODES,
+    "use": _USE,
+    "teams": _TEAMS,
+    "priorities": PRIORITIES,
+    "jobs": _JOBS,
+    "work": WORK,
+    "capacity": _CAPACITY,
+}
 """All recording rules. Within a group they are evaluated in order, so that a later one reads an earlier one's value."""
 
 
@@ -361,6 +372,7 @@ def recordings() -> Iterator[Recording]:
     """All recording rules."""
     for group in GROUPS.values():
         yield from group
+    yield from BUDGETS
 
 
 def filled(expression: str, *, cluster: str, rate_seconds: int, **values: str) -> str:
@@ -378,14 +390,18 @@ def rate_seconds(scrape_seconds: int) -> int:
     return max(300, 4 * scrape_seconds)
 
 
-def recording_groups(cluster: str, scrape_seconds: int) -> list[dict[str, Any]]:
-    """The groups of a rules file that record, for one cluster."""
+def recording_groups(
+    cluster: str, scrape_seconds: int, budgets: Mapping[str, TeamBudget] | None = None
+) -> list[dict[str, Any]]:
+    """The groups of a rules file that record, for one cluster; one is of budgets, where its teams have some."""
     span = rate_seconds(scrape_seconds)
+    values = budget_values(cluster, budgets or {})
+    groups = GROUPS | ({"budgets": BUDGETS} if budgets else {})
 
     def rule(item: Recording) -> dict[str, str]:
-        return {"record": item.name, "expr": filled(item.expression, cluster=cluster, rate_seconds=span)}
+        return {"record": item.name, "expr": filled(item.expression, cluster=cluster, rate_seconds=span, **values)}
 
     return [
         {"name": f"podwright-{name}", "interval": f"{INTERVAL_SECONDS}s", "rules": list(map(rule, group))}
-        for name, group in GROUPS.items()
+        for name, group in groups.items()
     ]

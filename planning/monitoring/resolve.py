@@ -46,7 +46,7 @@ def resolve_monitoring(environment: Environment, types: Catalog) -> ResolvedMoni
     # Queues of training jobs have no nodes that could be measured.
     measured = settings.metrics != "off" and environment.has_cluster
     kinds = sorted({kind for group in environment.groups.values() for kind in group.types})
-    prices = {kind: hourly(kind, environment.region, environment.prices) for kind in kinds}
+    prices = {kind: hourly(kind, environment.region, environment.own_prices) for kind in kinds}
     result = collected(environment, types)
     return ResolvedMonitoring(
         settings=settings,

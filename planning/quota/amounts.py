@@ -169,6 +169,11 @@ def is_accelerator(resource: str) -> bool:
     return resource in (GPU, NEURON) or resource.startswith(MIG_RESOURCE)
 
 
+def accelerators(amounts: Mapping[str, int]) -> int:
+    """How many accelerators amounts of resources have: those of the first kind; 0 without any."""
+    return next((amount for resource, amount in amounts.items() if is_accelerator(resource)), 0)
+
+
 def number_of(value: Any) -> Decimal | None:
     """A number or a quantity of Kubernetes, which its API may write in another unit; None for anything else."""
     # bool is an int in Python, and true is no amount.

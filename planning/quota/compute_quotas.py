@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ...config.catalog.mig import MIG_RESOURCE
+from ...config.settings.governance.task_governance import ComputeQuota
 from ...config.settings.governance.teams import Amount, Governance, Team
 from .amounts import CPU, GPU, MEMORY, NEURON
 from .policy import QuotaPolicy
@@ -29,19 +30,27 @@ def scheduler_config(governance: Governance, policy: QuotaPolicy) -> dict[str, A
 
 def compute_quotas(governance: Governance, policy: QuotaPolicy) -> dict[str, dict[str, Any]]:
     # Sorted: the service answers in an order of its own, and templates must not differ by the order of a file.
-    """`ComputeQuotaConfig` and `ComputeQuotaTarget` of AWS::SageMaker::ComputeQuota by team, sorted.
+    """The properties of AWS::SageMaker::ComputeQuota by team, sorted, but for the cluster and tags.
 
     `policy` is the one for engine hyperpod, whose flavors are instance types. A type of which a team is guaranteed
     nothing is named with nothing, so that it may borrow there.
     """
     return {
         name: {
+            **_record(name, governance.teams[name].compute_quota or ComputeQuota()),
             "ComputeQuotaConfig": _config(governance.teams[name], name, policy),
             # The service's default of 0 would lose every comparison.
             "ComputeQuotaTarget": {"TeamName": name, "FairShareWeight": governance.teams[name].weight},
         }
         for name in policy.teams
     }
+
+
+def _record(team: str, quota: ComputeQuota) -> dict[str, str]:
+    """What a quota is called and is for, and its state where the file says one."""
+    texts = {"Name": quota.name or team, "Description": quota.description}
+    texts["ActivationState"] = quota.state and quota.state.capitalize()
+    return {field: text for field, text in texts.items() if text}
 
 
 def _config(team: Team, name: str, policy: QuotaPolicy) -> dict[str, Any]:

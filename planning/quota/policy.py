@@ -39,6 +39,8 @@ class TeamPolicy(NamedTuple):
     preempt: Literal["lower_priority", "never"]
     shares: dict[str, dict[str, Share]]
     """By flavor and resource: the flavors that it may use at all, sorted."""
+    min_runtime_seconds: int | None = None
+    """How long its work runs before it may be stopped, where the engine has that."""
 
 
 class QuotaPolicy(NamedTuple):
@@ -153,7 +155,8 @@ def _team(name: str, team: Team, stock: Stock, left: dict[str, Quantities]) -> T
             else:
                 borrowable = amount * team.borrow_limit_percent // 100 if flavor in guaranteed else None
             shares[flavor][resource] = Share(amount, 0 if team.share == "dont_lend" else amount, borrowable, filled)
-    return TeamPolicy(name, team.department, team.weight, team.share, team.preempt, shares)
+    least = team.min_runtime_seconds
+    return TeamPolicy(name, team.department, team.weight, team.share, team.preempt, shares, least)
 
 
 def _anything(amount: Amount) -> bool:

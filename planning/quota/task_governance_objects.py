@@ -54,7 +54,9 @@ def quota_objects(quota: Mapping[str, Any]) -> Iterator[Object]:
         yield _object("ResourceFlavor", instance_type, {"spec": {"nodeLabels": labels, "topologyName": levels.name}})
     name = cluster_queue("hyperpod", team)
     weight = quota["ComputeQuotaTarget"].get("FairShareWeight", 0)
-    yield _object("ClusterQueue", name, {"spec": _queue(config, nominal, namespace, weight)})
+    # What becomes of work under a quota that is turned off is not published; here it continues, and none starts.
+    held = {"stopPolicy": "Hold"} if quota.get("ActivationState") == "Disabled" else {}
+    yield _object("ClusterQueue", name, {"spec": {**_queue(config, nominal, namespace, weight), **held}})
     queue = _object("LocalQueue", local_queue("hyperpod", team), {"spec": {"clusterQueue": name}})
     queue["metadata"]["namespace"] = namespace
     yield queue

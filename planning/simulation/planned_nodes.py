@@ -1,6 +1,6 @@
 """The nodes that an environment will have, as Kubernetes shows them: a simulation places work on them beforehand."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ...config.catalog.instance_types import Catalog
@@ -16,15 +16,23 @@ NODES_PER_SWITCH: Final = 8
 """Nodes of a group that share the last layer of the network. AWS publishes no such number; it is ours."""
 LAYOUT: Final = (
     f"{NODES_PER_SWITCH} nodes of a group share a switch, and all of them the layers above; every node of the file is "
-    "there and ready"
+    "ready as long as it is there"
 )
 """The assumption behind the labels of planned nodes."""
 _SWITCH: Final = LABELS["network_layer_3"]
 _ULTRASERVER: Final = LABELS["ultraserver"]
 
 
-def planned_nodes(environment: Environment, types: Catalog) -> Iterator[dict[str, Any]]:
-    """A Node for each instance of each group but the system's, all ready, with what jobs may take of it."""
+def planned_nodes(
+    environment: Environment, types: Catalog, present: Mapping[str, int] | None = None
+) -> Iterator[dict[str, Any]]:
+    """A Node for each instance of each group but the system's, all ready, with what jobs may take of it.
+
+    Args:
+        environment: The environment.
+        types: Its instance catalog.
+        present: How many nodes groups have at the time; all of the file where one is not named.
+    """
     planner = Planner(environment, types)
     stock = Stock(environment.instance_groups, types, environment.governance.engine)
     for name, group in sorted(environment.instance_groups.items()):
@@ -33,7 +41,7 @@ def planned_nodes(environment: Environment, types: Catalog) -> Iterator[dict[str
         free = planner.allocatable(name)
         amounts = stock.nodes[name].brings | {CPU: free.cpu_millis, MEMORY: free.memory_mib}
         allocatable = {resource: quantity(resource, amount) for resource, amount in amounts.items()}
-        for index in range(group.count):
+        for index in range((present or {}).get(name, group.count)):
             yield _node(name, group, index, allocatable | {"pods": str(free.pods)}, types)
 
 

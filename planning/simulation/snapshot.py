@@ -11,9 +11,9 @@ from .traces.workload_list import condition
 
 KINDS: Final = (
     *("ResourceFlavor", "Topology", "Cohort", "ClusterQueue", "LocalQueue", "WorkloadPriorityClass", "Node"),
-    "Workload",
+    *("Pod", "Workload"),
 )
-"""What a snapshot holds of a cluster."""
+"""What a snapshot holds of a cluster. Pods, which take room on nodes, only where somebody adds them to `COMMAND`."""
 COMMAND: Final = (
     "kubectl get resourceflavors,topologies.kueue.x-k8s.io,cohorts.kueue.x-k8s.io,clusterqueues,localqueues,"
     "workloadpriorityclasses,nodes,workloads --all-namespaces --output=json"

@@ -21,6 +21,7 @@ from moto.core.utils import get_service_model
 
 from ..protocol.arns import PARTITION
 from .evaluation import Call
+from .resource_arns import forms
 
 # How IAM calls a service where it signs with another name, and botocore's name of its model.
 _PREFIXES: Final = {"monitoring": "cloudwatch"}
@@ -196,7 +197,7 @@ def _resources(sent: Sent, action: str, members: Mapping[str, Any]) -> tuple[str
     for member, value in members.items():
         pattern = _RESOURCES.get(service, {}).get(member)
         if isinstance(value, str) and _ARN.fullmatch(value) and (pattern or member.lower() in _ARN_MEMBERS):
-            return _forms(value)
+            return forms(value)
         if isinstance(value, str) and pattern:
             group = members.get("GroupName") or members.get("groupName") or "default"
             if action.endswith("ScheduleGroup"):
@@ -205,10 +206,5 @@ def _resources(sent: Sent, action: str, members: Mapping[str, Any]) -> tuple[str
             if service == "ssm":
                 # A parameter's name begins with a slash, which its ARN has once.
                 name = name.replace("//", "/", 1)
-            return _forms(f"arn:{PARTITION}:{service}:{sent.region}:{sent.account}:{name}")
+            return forms(f"arn:{PARTITION}:{service}:{sent.region}:{sent.account}:{name}")
     return ()
-
-
-def _forms(arn: str) -> tuple[str, ...]:
-    """A log group goes by its name, and by its name with its streams."""
-    return (arn, f"{arn.removesuffix(':*')}:*") if ":log-group:" in arn else (arn,)

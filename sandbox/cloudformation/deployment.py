@@ -250,8 +250,7 @@ class Deployment:
         if role is None:
             return
         # Before it is made a name is CloudFormation's, which begins with the stack's.
-        generated = resource.physical_id.rpartition("/")[2] or f"{self.stack.name}-{resource.logical_id}"
-        name = properties.get("RoleName") or properties.get("ManagedPolicyName") or generated
+        name = resource.physical_id or f"{self.stack.name}-{resource.logical_id}"
         account = self.clients.account
         touched = Touched(
             resource.resource_type, properties, account, self.stack.region, name, partial(boundary_of, account)

@@ -1,8 +1,8 @@
 """What CloudFormation calls with the deploying role for one resource, by the permissions of its type's handlers.
 
 Source: `handlers.<verb>.permissions` of the provider schemas, and data/handler_permissions.json for types without.
-Actions of IAM are judged on the roles, policies and providers that the resource touches; all others by themselves,
-since a schema says no resources. An action of IAM that an absent property makes idle is left out.
+A schema says no resources. Actions of IAM are judged on the roles, policies and providers that the resource touches,
+the others as `authorization.resource_arns` says. An action of IAM that an absent property makes idle is left out.
 """
 
 import json
@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from ...config.catalog.facts import DATA
 from ..authorization.evaluation import Call, listed
+from ..authorization.resource_arns import Location, Touching, arns, forms, kinds
 from ..protocol.arns import PARTITION
 from ..protocol.json_objects import JsonObject
 from .schemas import find, is_custom
@@ -41,10 +42,16 @@ class Touched:
     properties: JsonObject
     account: str
     region: str
-    name: str
-    """Name of the role, policy or profile, where the resource is one."""
+    physical_id: str
+    """Before the resource is made, what CloudFormation would call it."""
     boundary_of: Callable[[str], str | None]
     """The boundary of a role by its name."""
+
+    @property
+    def name(self) -> str:
+        """Name of the role, policy or profile, where the resource is one."""
+        specified = self.properties.get("RoleName") or self.properties.get("ManagedPolicyName")
+        return specified or self.physical_id.rpartition("/")[2]
 
 
 def calls(resource: Touched, verb: Verb) -> Iterator[Call]:
@@ -53,7 +60,7 @@ def calls(resource: Touched, verb: Verb) -> Iterator[Call]:
         if action.startswith("iam:"):
             yield from _iam(resource, action)
         else:
-            yield Call(action, ())
+            yield from _of_service(resource, action)
 
 
 def _actions(resource_type: str, verb: Verb, region: str) -> set[str]:
@@ -71,6 +78,26 @@ def _actions(resource_type: str, verb: Verb, region: str) -> set[str]:
 @cache
 def _table() -> dict[str, dict[str, list[str]]]:
     return json.loads((DATA / "handler_permissions.json").read_text(encoding="utf-8"))
+
+
+def _of_service(resource: Touched, action: str) -> Iterator[Call]:
+    """The calls of one action on each thing that the resource touches; on none where nobody knows on which."""
+    service, _, kind = resource.resource_type.lower().removeprefix("aws::").partition("::")
+    touching = Touching(service, kind, _identifier(resource), resource.properties)
+    touched = arns(action, touching, Location(resource.region, resource.account))
+    yield from (Call(action, forms(arn)) for arn in touched)
+    if not touched:
+        yield Call(action, () if kinds(action) else ("*",))
+
+
+def _identifier(resource: Touched) -> str:
+    """The physical id; before there is one, the property that becomes it."""
+    schema = find(resource.resource_type, resource.region)
+    specified = [resource.properties.get(path) for path in schema.primary_identifier] if schema else []
+    match specified:
+        case [str() as name]:
+            return name
+    return resource.physical_id
 
 
 def _iam(resource: Touched, action: str) -> Iterator[Call]:

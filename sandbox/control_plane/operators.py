@@ -24,6 +24,7 @@ Name = Literal[
     "kuberay",
     "jobset",
     "trainer",
+    "lws",
     "hyperpod-training-operator",
     "yunikorn",
 ]
@@ -103,8 +104,10 @@ class Operator:
             "webhook": webhook,
             "leaderElection": {"leaderElect": False},
         }
-        if self.name == "kueue":
+        if self.name in ("kueue", "lws"):
+            # The others look below TMPDIR.
             webhook["certDir"] = str(self.certificates(folder))
+        if self.name == "kueue":
             own |= {
                 "namespace": self.namespace,
                 "visibilityServer": {"bindAddress": "127.0.0.1", "bindPort": self.services["kueue-visibility-server"]},
@@ -166,6 +169,17 @@ def operator(name: Name, ports: Ports) -> Operator:
                 {"kubeflow-trainer-controller-manager": ports.trainer_webhooks},
                 "kubeflow-trainer-webhook-cert",
                 "kubeflow-trainer-config",
+            )
+        case "lws":
+            return Operator(
+                name,
+                "cmd",
+                "lws-system",
+                "lws-controller-manager",
+                ports.lws_health,
+                {"lws-webhook-service": ports.lws_webhooks},
+                "lws-webhook-server-cert",
+                "lws-manager-config",
             )
         case "yunikorn":
             return Operator(name, "shim", name, "yunikorn-admin", ports.yunikorn_health)

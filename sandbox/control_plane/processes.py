@@ -70,6 +70,8 @@ class Ports:
     jobset_webhooks: int
     trainer_health: int
     trainer_webhooks: int
+    lws_health: int
+    lws_webhooks: int
     yunikorn_health: int
     kai_admission_webhooks: int
     kai_queue_webhooks: int

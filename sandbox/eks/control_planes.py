@@ -12,7 +12,7 @@ from werkzeug.serving import BaseWSGIServer
 from ...config.catalog.charts import HYPERPOD_DEPENDENCIES, KAI, KUEUE, YUNIKORN
 from ...config.errors import CommandError
 from ...config.settings.governance.task_governance import ADDON
-from ...config.settings.platform import KUBEFLOW_TRAINER, KUBERAY, TRAINING_OPERATOR
+from ...config.settings.platform import KUBEFLOW_TRAINER, KUBERAY, LEADER_WORKER_SET, TRAINING_OPERATOR
 from ..control_plane.cache import Cache
 from ..control_plane.control_plane import ControlPlane, pins_for
 from ..control_plane.operators import Name
@@ -33,6 +33,7 @@ _OPERATORS: Final[dict[str, tuple[Name, ...]]] = {
     HYPERPOD_DEPENDENCIES: ("training-operator", "mpi-operator"),
     KUBERAY: ("kuberay",),
     KUBEFLOW_TRAINER: ("jobset", "trainer"),
+    LEADER_WORKER_SET: ("lws",),
     TRAINING_OPERATOR: ("hyperpod-training-operator",),
 }
 """The operators that run here, by the add-on or chart that brings them, in the order in which they start."""

@@ -35,7 +35,8 @@ def addons(name: str | None, kubernetes: str | None) -> list[JsonObject]:
     pins = {(pin.addon, pin.kubernetes): pin.version for pin in addon_pins()}
     known = {pin.addon for pin in addon_pins()}
     result = list[JsonObject]()
-    for addon in sorted({*NODE_ADDONS, *WORKLOAD_ADDONS, *PLATFORM_ADDONS, *known}):
+    # Which others EKS has nobody publishes, so it has whatever is asked for by name.
+    for addon in sorted({*NODE_ADDONS, *WORKLOAD_ADDONS, *PLATFORM_ADDONS, *known, *([name] if name else [])}):
         compatible: dict[str, list[JsonObject]] = {}
         for version in versions:
             if existing := pins.get((addon, version)) if addon in known else _SOME_VERSION:

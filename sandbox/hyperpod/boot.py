@@ -37,16 +37,20 @@ def lifecycle_script_exists(s3: Any, group: Group) -> bool:
 
 
 def efa_can_work(ec2: Any, cluster: Cluster, group: Group) -> bool:
-    """Whether every security group lets all traffic through to and from itself; true for types without EFA."""
+    """Whether a security group lets all traffic through to and from itself; true for types without EFA.
+
+    One of several is enough: what one of them lets through passes.
+    """
     groups = cluster.vpc_of(group).get("SecurityGroupIds", [])
     if not groups or not _has_efa(ec2, group.instance_type.removeprefix("ml.")):
         return True
     described = ec2.describe_security_groups(GroupIds=groups)["SecurityGroups"]
-    return all(
-        _lets_itself_through(item[direction], item["GroupId"])
-        for item in described
-        for direction in ("IpPermissions", "IpPermissionsEgress")
-    )
+    return any(map(_is_open_to_itself, described))
+
+
+def _is_open_to_itself(group: dict[str, Any]) -> bool:
+    both = (group["IpPermissions"], group["IpPermissionsEgress"])
+    return all(_lets_itself_through(rules, group["GroupId"]) for rules in both)
 
 
 def _lets_itself_through(rules: list[dict[str, Any]], group: str) -> bool:

@@ -43,8 +43,15 @@ _SHORT_NAMES = {
 _VERBS = ["create", "delete", "get", "list", "patch", "update"]
 _FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
-Key = tuple[str, str, str]
-"""Kind with group (`apps/Deployment`), namespace (empty for cluster-scoped kinds) and name."""
+
+class Key(NamedTuple):
+    """By what an object is stored."""
+
+    kind: str
+    """With its group: `apps/Deployment`."""
+    namespace: str
+    """Empty for cluster-scoped kinds."""
+    name: str
 
 
 def plural(kind: str) -> str:
@@ -173,7 +180,7 @@ class KubernetesStore:
         ]
 
     def _short_names(self, group: str, name: str) -> list[str]:
-        result = self.objects.get(("apiextensions.k8s.io/CustomResourceDefinition", "", f"{name}.{group}"))
+        result = self.objects.get(Key("apiextensions.k8s.io/CustomResourceDefinition", "", f"{name}.{group}"))
         return result["spec"]["names"].get("shortNames", []) if result else _SHORT_NAMES.get(name, [])
 
     def namespaced(self, manifest: JsonObject) -> bool:
@@ -220,7 +227,7 @@ class KubernetesStore:
     def key(self, manifest: JsonObject, default_namespace: str = "default") -> Key:
         """Where a manifest is stored."""
         namespace = manifest["metadata"].get("namespace") or default_namespace
-        return kind_key(manifest), namespace if self.namespaced(manifest) else "", manifest["metadata"]["name"]
+        return Key(kind_key(manifest), namespace if self.namespaced(manifest) else "", manifest["metadata"]["name"])
 
     def put(self, manifest: JsonObject, namespace: str = "default") -> JsonObject:
         """Store an object that was checked; a former one of its name keeps identity and age."""

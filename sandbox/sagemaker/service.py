@@ -377,9 +377,14 @@ class HyperPod:
         return groups
 
     def _look_up_subnets(self, cluster: Cluster) -> None:
-        """Remember zones of subnets, so that nodes know theirs."""
+        """Remember zones of subnets, so that nodes know theirs. Raises EC2's error for a security group that is not."""
         own = [group.specification.get("OverrideVpcConfig") for group in cluster.groups.values()]
-        names = {subnet for vpc in (cluster.request.get("VpcConfig"), *own) if vpc for subnet in vpc["Subnets"]}
+        vpcs = [vpc for vpc in (cluster.request.get("VpcConfig"), *own) if vpc]
+        names = {subnet for vpc in vpcs for subnet in vpc["Subnets"]}
+        groups = sorted({group for vpc in vpcs for group in vpc.get("SecurityGroupIds", ())})
+        if groups:
+            # Before the cluster is kept: later its nodes would fail, and it could not be made anew.
+            self.clients.client("ec2", cluster.region).describe_security_groups(GroupIds=groups)
         unknown = sorted(names - cluster.subnets.keys())
         if unknown:
             answer = self.clients.client("ec2", cluster.region).describe_subnets(SubnetIds=unknown)

@@ -24,12 +24,15 @@ from ..sagemaker.service import HyperPod
 from ..services.event_bus import EventBus
 from ..services.fsx import Fsx
 from ..services.functions import Functions
+from ..slurm.clusters import SlurmClusters
+from ..slurm.sessions import Sessions
 from ..telemetry.grafana import Grafana
 from ..telemetry.grafana import Workspace as GrafanaWorkspace
 from ..telemetry.prometheus_workspaces import PrometheusWorkspaces
 from ..telemetry.prometheus_workspaces import Workspace as PrometheusWorkspace
 from . import kubernetes_api
 from .cost_tags import CostTags
+from .training_job_queues import TrainingJobQueues
 
 # How much shorter a handler's own waiting is than in AWS; the sandbox's nodes boot in seconds instead of minutes.
 _HANDLER_SLEEP = 0.02
@@ -66,6 +69,7 @@ class ServerSettings:
     authority: Path
     timing: Timing
     kubernetes: str
+    slurm: bool
     webhook_bearer: str
 
 
@@ -102,6 +106,8 @@ class SandboxAccount:
         )
         self.hyperpod = HyperPod(clients, self.eks, settings.timing)
         self.eks.update_seconds, self.eks.nodes = settings.timing.scale, self.hyperpod.kubernetes_nodes
+        self.slurm = SlurmClusters(settings.directory / "slurm" / account, clients, settings.slurm)
+        self.sessions = Sessions(account, clients.endpoint, self.slurm, self.hyperpod.all)
         self.fsx = Fsx(clients)
         sleep = _HANDLER_SLEEP * settings.timing.scale
         self.functions = Functions(clients, settings.directory / "functions", sleep, settings.authority)
@@ -111,11 +117,17 @@ class SandboxAccount:
         self.ledger = Ledger()
         self.cloudformation = CloudFormation(clients, provider_for, self.ledger)
         self.cost_tags = CostTags(self.cloudformation)
+        self.training_job_queues = TrainingJobQueues(self.cloudformation, account)
 
     def holds_something(self) -> bool:
         """Whether anything was made here that controls could be about: a stack, a cluster, a file system."""
         stacks = any(region.stacks for region in list(self.cloudformation.regions.values()))
         return bool(stacks or self.eks.clusters or self.hyperpod.clusters or self.fsx.file_systems)
+
+    def follow_slurm(self) -> None:
+        """Bring the Slurm of its clusters to what HyperPod's nodes are now."""
+        regions = {region for region, _ in list(self.hyperpod.clusters)}
+        self.slurm.follow([cluster for region in regions for cluster in self.hyperpod.all(region)])
 
     def collect(self) -> State:
         """What has to be kept."""
@@ -145,6 +157,7 @@ class SandboxAccount:
             ("compute quotas", self.hyperpod.schedulers, "objects"),
             ("Prometheus workspaces", self.prometheus, "regions"),
             ("Grafana workspaces", self.grafana, "regions"),
+            ("service jobs", self.training_job_queues, "regions"),
         ]
         return [_Part(*part) for part in parts]
 

@@ -19,6 +19,7 @@ import moto.iam.urls
 import moto.logs.urls
 import moto.sagemaker.urls
 import moto.servicequotas.urls
+import moto.ssm.urls
 from botocore.exceptions import ClientError
 from moto.core.config import default_user_config
 from moto.iam.access_control import PermissionResult
@@ -50,6 +51,8 @@ from ..services.log_groups import KeyedLogs
 from ..services.permissions import SimulatingIam
 from ..services.price_lists import PriceLists
 from ..services.quotas import QuotasResponse
+from ..slurm import sessions
+from ..slurm.sessions import SessionsResponse
 from ..telemetry import feed as metric_feed
 from ..telemetry import workspace_queries
 from ..telemetry.grafana import PREFIX as GRAFANA
@@ -62,6 +65,7 @@ from .controls import Controls, is_own
 from .cost_tags import CostTagsResponse
 from .kubernetes_api import KubernetesApi
 from .persistence import Snapshots
+from .training_job_queues import TrainingJobQueues
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
@@ -77,17 +81,23 @@ class Sandbox:
     """Everything that the sandbox knows beside moto's backends.
 
     `port` serves AWS over HTTP, `kubernetes_port` the Kubernetes API over HTTPS; `directory` is the state directory.
-    `kubernetes` says what new clusters have: `real`, a control plane of their own, or `store`.
+    `kubernetes` says what new clusters have: `real`, a control plane of their own, or `store`. `slurm` says whether
+    clusters of Slurm have a real one where this machine can run it.
     """
 
-    def __init__(self, port: int, kubernetes_port: int, directory: Path, timing: Timing, kubernetes: str):
+    def __init__(
+        self, port: int, kubernetes_port: int, directory: Path, timing: Timing, kubernetes: str, slurm: bool = False
+    ):
+        """Holds nothing until a snapshot is loaded, or somebody calls."""
         authority = Authority.open(directory / "tls")
         self.server = authority.server("api")
         self.webhook_bearer = bearer_in(authority.folder)
         self._changed = threading.Event()
         self._asked = time.monotonic()
         self.accounts_by_id = SandboxAccounts(
-            ServerSettings(port, kubernetes_port, directory, authority.file, timing, kubernetes, self.webhook_bearer),
+            ServerSettings(
+                port, kubernetes_port, directory, authority.file, timing, kubernetes, slurm, self.webhook_bearer
+            ),
             self._changed.set,
         )
         self.queries = WorkspaceQueries(
@@ -160,11 +170,27 @@ class Sandbox:
 
         threading.Thread(target=loop, daemon=True, name="nodes").start()
 
+    def keep_slurm(self) -> None:
+        """Let the Slurm of clusters follow HyperPod's nodes in the background."""
+
+        def loop() -> None:
+            while True:
+                time.sleep(_FOLLOW_SECONDS)
+                for account_services in self.accounts_by_id.all():
+                    try:
+                        account_services.follow_slurm()
+                    except Exception:
+                        # A cluster may be deleted in the middle. Those of others are followed on.
+                        logging.exception("Slurm of account %s is followed on after", account_services.account)
+
+        threading.Thread(target=loop, daemon=True, name="slurm").start()
+
     def close(self) -> None:
         """Let operations end, as far as they do so soon, and save."""
         for account_services in self.accounts_by_id.all():
             account_services.cloudformation.wait(_PATIENCE_SECONDS)
             account_services.eks.control_planes.stop()
+            account_services.slurm.stop()
         self.queries.close()
         self.snapshots.save()
 
@@ -182,6 +208,7 @@ class Sandbox:
             (HyperPodResponse, lambda account_services: account_services.hyperpod),
             (CostTagsResponse, lambda account_services: account_services.cost_tags),
             (QuotasResponse, lambda account_services: account_services.hyperpod.quotas),
+            (SessionsResponse, lambda account_services: account_services.sessions),
         ]
         for response, service in responses_of:
             response.service = OfCaller(clusters, service)
@@ -200,11 +227,13 @@ class Sandbox:
         moto.iam.urls.url_paths = {"{0}/$": SimulatingIam.dispatch}
         moto.logs.urls.url_paths = {"{0}/$": KeyedLogs.dispatch}
         moto.servicequotas.urls.url_paths = {"{0}/$": QuotasResponse.dispatch}
+        moto.ssm.urls.url_paths = {"{0}/$": SessionsResponse.dispatch}
         moto.sagemaker.urls.url_paths = {"{0}/$": HyperPodResponse.dispatch}
         services = readable(DomainDispatcherApplication(backend_app))
         own = {
             "aps": JsonService("amp", PrometheusWorkspaces, lambda account: clusters.of(account).prometheus),
             "pricing": JsonService("pricing", PriceLists, lambda account: PriceLists()),
+            "batch": JsonService("batch", TrainingJobQueues, lambda account: clusters.of(account).training_job_queues),
             "grafana": JsonService("grafana", Grafana, lambda account: clusters.of(account).grafana),
         }
         kubernetes = KubernetesApi(
@@ -233,6 +262,9 @@ class Sandbox:
                 return Response(text, content_type=metric_feed.CONTENT_TYPE)(environ, start_response)
             if workspace_queries.PATH.fullmatch(path):
                 return self.queries(environ, start_response)
+            if path.startswith(sessions.PATH):
+                account = path.removeprefix(sessions.PATH).partition("/")[0]
+                return clusters.of(account).sessions.output(environ, start_response)
             if is_own(environ):
                 return controls(environ, start_response)
             denied = authorization.refusal(environ, lambda account: clusters.of(account).ledger, clusters.cluster_arn)

@@ -26,7 +26,7 @@ _MOST_ASSOCIATIONS = 8
 
 @dataclass
 class FileSystem:
-    """A file system, as DescribeFileSystems shows it, and the network interface that it has in the VPC."""
+    """A file system, as DescribeFileSystems shows it, and the network interfaces that it has in the VPC."""
 
     description: JsonObject
     interfaces: list[str] = field(default_factory=list)
@@ -52,19 +52,26 @@ class Fsx:
         kind = values["FileSystemType"]
         if kind == "LUSTRE":
             check_lustre(values)
+        elif kind == "OPENZFS":
+            check_openzfs(values)
         ec2 = self.clients.client("ec2", region)
-        subnet = ec2.describe_subnets(SubnetIds=values["SubnetIds"][:1])["Subnets"][0]
+        subnets = ec2.describe_subnets(SubnetIds=values["SubnetIds"])["Subnets"]
+        if len({subnet["AvailabilityZoneId"] for subnet in subnets}) != len(subnets):
+            raise _bad("the subnets of MULTI_AZ_1 have to be in two zones")
         identifier = identifier or f"fs-{uuid.uuid4().hex[:17]}"
         groups = {"Groups": values["SecurityGroupIds"]} if values.get("SecurityGroupIds") else {}
-        interface = ec2.create_network_interface(
-            SubnetId=subnet["SubnetId"], Description=f"Created by Amazon FSx for {identifier}", **groups
-        )["NetworkInterface"]["NetworkInterfaceId"]
+        about = f"Created by Amazon FSx for {identifier}"
+        interfaces = [
+            ec2.create_network_interface(SubnetId=subnet, Description=about, **groups)["NetworkInterface"]
+            for subnet in values["SubnetIds"]
+        ]
+        ids = [interface["NetworkInterfaceId"] for interface in interfaces]
         description: JsonObject = {
             **{key: values[key] for key in ("FileSystemType", "StorageCapacity", "SubnetIds", "KmsKeyId", "Tags",
                                             "FileSystemTypeVersion", "NetworkType") if key in values},
             "FileSystemId": identifier, "OwnerId": self.clients.account, "CreationTime": now(),
-            "StorageType": values.get("StorageType", "SSD"), "VpcId": subnet["VpcId"], "Lifecycle": "AVAILABLE",
-            "NetworkInterfaceIds": [interface], "DNSName": f"{identifier}.fsx.{region}.amazonaws.com",
+            "StorageType": values.get("StorageType", "SSD"), "VpcId": subnets[0]["VpcId"], "Lifecycle": "AVAILABLE",
+            "NetworkInterfaceIds": ids, "DNSName": f"{identifier}.fsx.{region}.amazonaws.com",
             "ResourceARN": f"arn:aws:fsx:{region}:{self.clients.account}:file-system/{identifier}",
         }  # fmt: skip
         if kind == "LUSTRE":
@@ -81,11 +88,11 @@ class Fsx:
                 },
                 "RootVolumeId": f"fsvol-{uuid.uuid4().hex[:17]}",
             }
-        self.file_systems[region, identifier] = FileSystem(description, [interface])
+        self.file_systems[region, identifier] = FileSystem(description, ids)
         return self.file_systems[region, identifier]
 
     def delete(self, region: str, identifier: str) -> JsonObject:
-        """Delete a file system with its interface and associations."""
+        """Delete a file system with its interfaces and associations."""
         file_system = self.find(region, identifier)
         for interface in file_system.interfaces:
             self.clients.client("ec2", region).delete_network_interface(NetworkInterfaceId=interface)
@@ -127,6 +134,18 @@ def _overlap(first: str, second: str) -> bool:
 
 def _bad(message: str) -> Refusal:
     return refuse("BadRequest", f"{message[0].upper()}{message[1:]} (sandbox)")
+
+
+def check_openzfs(values: JsonObject) -> None:
+    """Raises BadRequest for subnets and routes that an OpenZFS file system of this deployment type does not take."""
+    settings = values["OpenZFSConfiguration"]
+    if settings["DeploymentType"] == "MULTI_AZ_1":
+        if len(values["SubnetIds"]) != 2 or settings.get("PreferredSubnetId") not in values["SubnetIds"]:
+            raise _bad("MULTI_AZ_1 takes two subnets, and PreferredSubnetId that is one of them")
+        return
+    more = sorted({"PreferredSubnetId", "EndpointIpAddressRange", "RouteTableIds"} & settings.keys())
+    if len(values["SubnetIds"]) != 1 or more:
+        raise _bad(f"{settings['DeploymentType']} takes exactly one subnet, and none of {more}")
 
 
 def check_lustre(values: JsonObject) -> None:

@@ -1,4 +1,4 @@
-"""AWS Price List: what an hour of an instance costs on demand, by the prices that podwright has.
+"""AWS Price List: what instances, gateways, endpoints and file systems cost, by the prices that podwright has.
 
 HyperPod's own prices are products of AmazonSageMaker whose component is Cluster, those of EC2 products of AmazonEC2. Of
 attributes a product has those that podwright knows; SKUs are made up. What podwright has no price of is in no list.
@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from botocore.session import Session
 
-from ...config.catalog.facts import table
+from ...config.catalog.facts import cited, table
 from ...config.catalog.instance_types import catalog
-from ...config.catalog.prices import OnDemand, on_demand
+from ...config.catalog.prices import OnDemand, on_demand, price_products, service_items
 from ..protocol.json_objects import JsonObject
 from ..protocol.service import refuse
 
@@ -22,8 +22,10 @@ from ..protocol.service import refuse
 _TERM: Final = "JRTCKXETXF"
 _RATE: Final = "6YS6EN2CT7"
 _FORMAT: Final = "aws_v1"
-# The services with prices, and what their prices are called in the catalog.
-_SERVICES: Final = {"AmazonEC2": "ec2", "AmazonSageMaker": "hyperpod"}
+# The services with prices of instances, and what their prices are called in the catalog.
+_INSTANCES: Final = {"AmazonEC2": "ec2", "AmazonSageMaker": "hyperpod"}
+# What lists call the units of prices that are for a month; all others are for an hour.
+_UNITS: Final = {"GB-month": "GB-Mo", "MB/s-month": "MiBps-Mo"}
 
 
 class PriceLists:
@@ -44,12 +46,13 @@ class PriceLists:
     def describe_services(self, region: str, arguments: JsonObject) -> JsonObject:
         """The services that have prices here, and the attributes that tell their products apart."""
         _check_region(region)
-        codes = [code for code in _SERVICES if code == arguments.get("ServiceCode", code)]
+        services = sorted({*_INSTANCES, *(product.service for product in price_products().values())})
+        codes = [code for code in services if code == arguments.get("ServiceCode", code)]
         if not codes:
             raise refuse("NotFoundException", f"The sandbox has no prices of {arguments['ServiceCode']} (sandbox)")
         page, more = _page(codes, arguments)
-        services = [{"ServiceCode": code, "AttributeNames": sorted(_values(code))} for code in page]
-        return {"FormatVersion": _FORMAT, "Services": services, **more}
+        known = [{"ServiceCode": code, "AttributeNames": sorted(_values(code))} for code in page]
+        return {"FormatVersion": _FORMAT, "Services": known, **more}
 
     def get_attribute_values(self, region: str, arguments: JsonObject) -> JsonObject:
         """The values that an attribute has among the products of a service."""
@@ -82,8 +85,17 @@ def _page(items: list[Any], arguments: JsonObject) -> tuple[list[Any], JsonObjec
 def _products(service: str) -> Iterator[JsonObject]:
     """The products of a service; none of one that podwright has no prices of."""
     for item in on_demand():
-        if _SERVICES.get(service) == item.price.basis:
-            yield _product(service, item)
+        if _INSTANCES.get(service) == item.price.basis:
+            yield _instance(service, item)
+    sources = {(row["item"], row["region"]): row["source"] for row in table("service_prices")}
+    for product in price_products().values():
+        if product.service == service:
+            item = service_items()[product.item]
+            for region, price in item.prices.items():
+                attributes = {**product.attributes, "servicecode": service, **_usage(region, product.usage)}
+                published = cited(sources[item.name, region])[0].date
+                unit = _UNITS.get(item.unit, "Hrs")
+                yield _product(attributes, region, (price.usd, unit, f"{product.item}: {price.source}"), published)
 
 
 @cache
@@ -102,20 +114,26 @@ def _fields(product: JsonObject) -> JsonObject:
     return product["product"]["attributes"] | beside | {"ServiceCode": product["serviceCode"]}
 
 
-def _product(service: str, item: OnDemand) -> JsonObject:
-    """A product with its price, as an offer file has it."""
+def _instance(service: str, item: OnDemand) -> JsonObject:
     attributes = _of_instance(item) if service == "AmazonEC2" else _of_node(item)
-    sku = hashlib.sha256(f"{service} {item.instance_type} {item.region}".encode()).hexdigest()[:16].upper()
+    words = f"per hour of {attributes['instanceType']}: {item.price.source}"
+    return _product(attributes, item.region, (item.price.usd, "Hrs", words), item.date)
+
+
+def _product(attributes: dict[str, str], region: str, price: tuple[float, str, str], day: str) -> JsonObject:
+    """A product with its price, unit and description, as an offer file has it."""
+    (usd, unit, words), service = price, attributes["servicecode"]
+    sku = hashlib.sha256(f"{service} {sorted(attributes.items())} {region}".encode()).hexdigest()[:16].upper()
     term, rate = f"{sku}.{_TERM}", f"{sku}.{_TERM}.{_RATE}"
-    published = f"{item.date}T00:00:00Z"
+    published = f"{day}T00:00:00Z"
     dimension = {
-        "unit": "Hrs",
+        "unit": unit,
         "beginRange": "0",
         "endRange": "Inf",
-        "description": f"${item.price.usd:g} per hour of {attributes['instanceType']}: {item.price.source}",
+        "description": f"${usd:g} {words}",
         "appliesTo": [],
         "rateCode": rate,
-        "pricePerUnit": {"USD": f"{item.price.usd:.10f}"},
+        "pricePerUnit": {"USD": f"{usd:.10f}"},
     }
     offer = {
         "sku": sku,
@@ -124,12 +142,12 @@ def _product(service: str, item: OnDemand) -> JsonObject:
         "termAttributes": {},
         "priceDimensions": {rate: dimension},
     }
-    family = "Compute Instance" if service == "AmazonEC2" else "ML Instance"
+    family = attributes.pop("productFamily")
     return {
-        "product": {"productFamily": family, "attributes": attributes | _place(item.region), "sku": sku},
+        "product": {"productFamily": family, "attributes": attributes | _place(region), "sku": sku},
         "serviceCode": service,
         "terms": {"OnDemand": {term: offer}},
-        "version": item.date.replace("-", "") + "000000",
+        "version": day.replace("-", "") + "000000",
         "publicationDate": published,
     }
 
@@ -141,6 +159,7 @@ def _of_instance(item: OnDemand) -> dict[str, str]:
     return {
         "servicecode": "AmazonEC2",
         "servicename": "Amazon Elastic Compute Cloud",
+        "productFamily": "Compute Instance",
         "instanceType": name,
         "vcpu": str(known.vcpu),
         "memory": f"{known.memory_gib:g} GiB",
@@ -160,6 +179,7 @@ def _of_node(item: OnDemand) -> dict[str, str]:
     known = catalog().get(item.instance_type)
     return {
         "servicecode": "AmazonSageMaker",
+        "productFamily": "ML Instance",
         "instanceType": f"{item.instance_type}-Cluster",
         "component": "Cluster",
         "vCpu": str(known.vcpu),
@@ -175,7 +195,9 @@ def _place(region: str) -> dict[str, str]:
 
 def _usage(region: str, kind: str) -> dict[str, str]:
     """The usage type; EC2's in us-east-1 goes without the region's code."""
-    if region == "us-east-1" and kind.startswith("BoxUsage"):
+    if not kind:
+        return {}
+    if region == "us-east-1" and kind.startswith(("BoxUsage", "NatGateway")):
         return {"usagetype": kind}
     return {"usagetype": f"{_codes()[region]['code']}-{kind}"} if region in _codes() else {}
 

@@ -21,6 +21,7 @@ from podwright.planning.quota.policy import environment_policy
 from podwright.planning.simulation.assumptions import Assumptions
 from podwright.planning.simulation.traces.generator import Made, generated
 from podwright.planning.simulation.traces.requested_work import demands, shapes
+from podwright.planning.simulation.traces.trace import moved
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -37,6 +38,7 @@ addEventListener("load", () => setTimeout(() => {
     overflow: document.documentElement.scrollWidth - wide,
     empty: figures.filter(one => !one.querySelector(".main-svg")).map(one => one.id),
     beyond: figures.filter(one => one.getBoundingClientRect().right > wide + 1).map(one => one.id),
+    bars: document.querySelectorAll(".barlayer .point").length,
     arrows: document.querySelectorAll(".annotation-arrow-g").length,
     ink: getComputedStyle(document.querySelector(".xtick text")).fill,
     ground: getComputedStyle(document.body).backgroundColor,
@@ -49,13 +51,14 @@ addEventListener("load", () => setTimeout(() => {
 """
 
 
-@pytest.fixture(scope="module")
-def page() -> str:
+@pytest.fixture(scope="module", params=[None, 1799020800.0], ids=["days", "dates"])
+def page(request: pytest.FixtureRequest) -> str:
     environment = Project.at(ROOT).load("prod").environment
     types = environment_types(environment.instance_types)
     policy = policy_of(environment, types)
     quotas = demands(environment_policy(environment, types), shapes(environment, types))
     trace = generated(quotas, Made(2, 1, load=1.3))
+    trace = trace if request.param is None else moved(trace, request.param)
     return html(simulation([policy, policy], trace, first_come, Assumptions()))
 
 
@@ -82,6 +85,7 @@ def test_everything_is_drawn_and_nothing_overflows(width: int, theme: str, page:
     assert wrong == {"errors": [], "overflow": 0, "empty": [], "beyond": [], "asked": []}
     assert actual["figures"] == 2 * 6
     assert actual["arrows"] > 0
+    assert actual["bars"] > 100
     assert abs(actual["wide"] - width) < 20
     colours = {"light": ("rgb(22, 27, 37)", "rgb(244, 246, 249)"), "dark": ("rgb(233, 237, 244)", "rgb(14, 18, 25)")}
     assert (actual["ink"], actual["ground"]) == colours[theme]

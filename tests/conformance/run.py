@@ -17,7 +17,7 @@ from podwright.planning.simulation.kueue.flavors import Assigner, Mode, Rank
 from podwright.planning.simulation.kueue.policy import Policy, policy
 from podwright.planning.simulation.kueue.preemption import Target, classical
 from podwright.planning.simulation.kueue.topology import Domains, NoPlacement, Part
-from podwright.planning.simulation.kueue.work import Placement, Work, pod_set
+from podwright.planning.simulation.kueue.work import Placement, Work, pod_set, taken
 
 GATES: Final = {
     *(
@@ -162,7 +162,7 @@ def cycle(data: Mapping[str, Any], *, is_fair: bool = False, by_topology: bool =
     _gates(case)
     if case.get("admissionError") or case.get("objects"):
         raise Unsupported("errors of the API server and limit ranges")
-    for field in ("admissionChecks", "multiKueueWorkloads", "pods", "wantSkippedPreemptions", "disableLendingLimit"):
+    for field in ("admissionChecks", "multiKueueWorkloads", "wantSkippedPreemptions", "disableLendingLimit"):
         if case.get(field) and field != "wantSkippedPreemptions":
             raise Unsupported(f"field {field}")
     queues = [*(data.get("clusterQueues") or []), *(case.get("clusterQueues") or [])]
@@ -173,6 +173,7 @@ def cycle(data: Mapping[str, Any], *, is_fair: bool = False, by_topology: bool =
     objects = _kind("ClusterQueue", queues) + _kind("LocalQueue", local) + _kind("Cohort", case.get("cohorts"))
     objects += _kind("ResourceFlavor", [*(data.get("resourceFlavors") or []), *(case.get("resourceFlavors") or [])])
     objects += _kind("Topology", case.get("topologies")) + _kind("Node", case.get("nodes"))
+    objects += _kind("Pod", case.get("pods"))
     fairly = is_fair or case.get("enableFairSharing")
     decides = policy(objects, {"fairSharing": {"enable": True}} if fairly else {})
     if not by_topology:
@@ -260,10 +261,11 @@ def placement(data: Mapping[str, Any]) -> str:
     for field in ("podSetSliceRequiredTopologyConstraints", "previousAssignment", "PreviousAssignment"):
         if field in text:
             raise Unsupported(f"field {field}")
-    if case.get("pods") or case.get("workload"):
-        raise Unsupported("pods or a workload that was placed before")
+    if case.get("workload"):
+        raise Unsupported("a workload that was placed before")
     levels = tuple(case["levels"])
-    tree = Domains({"t": levels}, [("f", case.get("nodeLabels") or {}, "t")], case["nodes"])
+    own = ("f", case.get("nodeLabels") or {}, "t")
+    tree = Domains({"t": levels}, [own], case["nodes"], taken(case.get("pods") or []))
     if case.get("aggregatedDomainUsages"):
         raise Unsupported("usage of domains")
     for each in case.get("priorOwnUsage") or []:

@@ -6,8 +6,11 @@ from contextlib import contextmanager
 import pytest
 
 from api_server import MANAGER, ApiServer, Object, until, upstream_definitions
-from job_environment import UPSTREAM_CASES, rendered
+from job_environment import GROUPED_CASES, LWS_DEFINITION, UPSTREAM_CASES, rendered
+from job_shapes import SHAPES, Shape
+from needs import require
 from podwright.config.settings.environment import Environment
+from podwright.sandbox.control_plane.kubectl import read_objects
 from podwright.sandbox.kubernetes import custom_kinds
 from rendered_environments import namespaces_of_others, rendered_jobs, rendered_objects
 from synthesis import NAMES, environment, environment_of
@@ -154,6 +157,47 @@ def test_upstream_knows_every_field_of_a_job(server: ApiServer, kinds: None, nam
     server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": job["metadata"]["namespace"]}})
     assert server.apply(job)["spec"]
     server.delete(job)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [each for each in SHAPES if each.plan.job.kind in ("pytorch", "mpi", "ray_cluster", "jobset")],
+    ids=lambda shape: shape.anchor,
+)
+def test_upstream_knows_every_field_of_a_shape_of_the_documentation(
+    server: ApiServer, kinds: None, shape: Shape
+) -> None:
+    taken(server, shape.objects)
+
+
+def test_upstream_knows_every_field_of_the_documented_groups_with_a_leader(server: ApiServer) -> None:
+    require(LWS_DEFINITION.is_file(), "LeaderWorkerSet's definition, where .ci/run puts it")
+    install(server, read_objects(LWS_DEFINITION))
+    (shape,) = (each for each in SHAPES if each.plan.job.kind == "leader_worker_set")
+    taken(server, shape.objects)
+
+
+def taken(server: ApiServer, objects: list[Object]) -> None:
+    """Apply a job, which is gone afterwards, and then one with a field that nobody knows."""
+    (job,) = objects
+    server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": job["metadata"]["namespace"]}})
+    assert server.apply(job)["spec"]
+    server.delete(job)
+    with pytest.raises(Exception, match=r"unknown field|field not declared in schema"):
+        server.apply(job | {"spec": job["spec"] | {"unknown": 1}})
+
+
+@pytest.mark.parametrize("name", GROUPED_CASES)
+def test_upstream_knows_every_field_of_groups_with_a_leader(server: ApiServer, name: str) -> None:
+    require(LWS_DEFINITION.is_file(), "LeaderWorkerSet's definition, where .ci/run puts it")
+    install(server, read_objects(LWS_DEFINITION))
+    kind, settings = GROUPED_CASES[name]
+    (job,) = rendered(kind, **settings)
+    server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": job["metadata"]["namespace"]}})
+    assert server.apply(job)["spec"]["leaderWorkerTemplate"]["size"] == settings["nodes"]
+    server.delete(job)
+    with pytest.raises(Exception, match=r"unknown field|field not declared in schema"):
+        server.apply(job | {"spec": job["spec"] | {"grups": 1}})
 
 
 @pytest.mark.parametrize("engine", ["hyperpod", "kueue", "kai", "yunikorn"])

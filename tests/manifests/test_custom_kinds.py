@@ -6,7 +6,7 @@ import pytest
 from jsonschema import Draft4Validator
 
 from podwright.sandbox.kubernetes import custom_kinds
-from podwright.sandbox.kubernetes.store import ApiError, KubernetesStore
+from podwright.sandbox.kubernetes.store import ApiError, Key, KubernetesStore
 
 FILES = sorted(custom_kinds.names())
 
@@ -90,8 +90,8 @@ def test_a_chart_that_brings_its_own_definition_keeps_it() -> None:
     own = custom_kinds.definition("kueue.x-k8s.io", "Topology")
     store.create(own | {"metadata": own["metadata"] | {"labels": {"from": "chart"}}})
     store.install("kueue")
-    name = ("apiextensions.k8s.io/CustomResourceDefinition", "", own["metadata"]["name"])
-    assert store.objects[name]["metadata"]["labels"] == {"from": "chart"}
+    key = Key("apiextensions.k8s.io/CustomResourceDefinition", "", own["metadata"]["name"])
+    assert store.objects[key]["metadata"]["labels"] == {"from": "chart"}
 
 
 def test_a_pod_template_is_checked_as_kubernetes_checks_one() -> None:

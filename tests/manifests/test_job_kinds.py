@@ -1,7 +1,12 @@
 """Each kind of job against our schema of its operator, where we have one, and what the kinds are there for."""
 
+import json
+import os
 import subprocess
+import sys
+from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
@@ -116,6 +121,87 @@ def test_ray_grows_only_where_it_may() -> None:
     assert "enableInTreeAutoscaling" not in only("ray", ray_version="2.49.0")["spec"]["rayClusterSpec"]
 
 
+@pytest.mark.parametrize("engine", ["hyperpod", "kueue", "kai"])
+@pytest.mark.parametrize("kind", ["ray", "ray_cluster"])
+def test_a_ray_cluster_that_grows_says_so_to_kueue(engine: str, kind: str) -> None:
+    """Without, its webhook refuses every cluster in a queue that grows by itself."""
+    job = {"overrides": {"governance": {"engine": engine}}, "ray_version": "2.49.0"}
+    marks = [only(kind, **job, **more)["metadata"].get("annotations", {}) for more in ({}, {"max_nodes": 3})]
+    elastic = {"kueue.x-k8s.io/elastic-job": "true"}
+    assert [elastic.items() <= each.items() for each in marks] == [False, engine != "kai"]
+    alone = only(kind, ray_version="2.49.0", max_nodes=3, team=None)
+    assert "annotations" not in alone["metadata"]
+
+
+def test_a_ray_cluster_stays_and_its_head_may_have_gpus() -> None:
+    spec = only("ray_cluster", nodes=2, ray_version="2.49.0", head={"accelerators": 4, "vcpu": 32})["spec"]
+    head = spec["headGroupSpec"]
+    (container,) = head["template"]["spec"]["containers"]
+    assert container["resources"]["requests"] == {"nvidia.com/gpu": "4", "cpu": "32", "memory": "8Gi"}
+    # Ray counts what its containers have, and gives the head tasks.
+    assert head["rayStartParams"] == {"dashboard-host": "0.0.0.0"}
+    plain = only("ray_cluster", ray_version="2.49.0")["spec"]["headGroupSpec"]
+    assert plain["rayStartParams"] == {"dashboard-host": "0.0.0.0", "num-cpus": "0", "num-gpus": "0"}
+    neuron = {"trn": {"instance_type": "ml.trn2.48xlarge", "count": 2, "zone": "usw2-az2"}}
+    trained = {"overrides": {"groups": neuron}, "group": "trn", "team": None}
+    spec = only("ray_cluster", ray_version="2.49.0", head={"accelerators": 2}, **trained)["spec"]
+    (container,) = spec["headGroupSpec"]["template"]["spec"]["containers"]
+    assert container["resources"]["limits"]["aws.amazon.com/neurondevice"] == "2"
+
+
+def test_pods_of_a_jobset_are_divided_and_find_the_first_of_them() -> None:
+    spec = only("jobset", nodes=6, slices=3, retries=2, command=["torchrun", "a.py"])["spec"]
+    (part,) = spec["replicatedJobs"]
+    batch = part["template"]["spec"]
+    assert (part["replicas"], batch["parallelism"], batch["completions"]) == (3, 2, 2)
+    # One failed pod ends the set, which makes all anew, and not its Job alone.
+    assert (batch["backoffLimit"], spec["failurePolicy"]) == (0, {"maxRestarts": 2})
+    (container,) = batch["template"]["spec"]["containers"]
+    variables = {item["name"]: item["value"] for item in container["env"]}
+    assert variables["MASTER_ADDR"] == f"job-{part['name']}-0-0.job"
+    own = only("jobset", env={"MASTER_ADDR": "10.0.0.1"})["spec"]["replicatedJobs"][0]["template"]["spec"]
+    (container,) = own["template"]["spec"]["containers"]
+    assert {"name": "MASTER_ADDR", "value": "10.0.0.1"} in container["env"]
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"}, "spec": batch}
+    kubernetes_validate.validate(job, "1.34", strict=True)
+
+
+def test_leaders_run_what_they_are_told() -> None:
+    spec = only("leader_worker_set", nodes=4, replicas=2, command=["work"], leader_command=["lead"])["spec"]
+    template = spec["leaderWorkerTemplate"]
+    assert (spec["replicas"], template["size"], template["restartPolicy"]) == (2, 4, "RecreateGroupOnPodRestart")
+    pods = [template[f"{name}Template"]["spec"]["containers"][0] for name in ("leader", "worker")]
+    assert [(pod["name"], pod["command"]) for pod in pods] == [("leader", ["lead"]), ("worker", ["work"])]
+    assert pods[0]["resources"] == pods[1]["resources"]
+    alike = only("leader_worker_set", restart="pod", wait_for_leader=True)["spec"]
+    assert (alike["startupPolicy"], alike["leaderWorkerTemplate"]["restartPolicy"]) == ("LeaderReady", "None")
+    assert "leaderTemplate" not in alike["leaderWorkerTemplate"]
+
+
+@pytest.mark.parametrize("kind", ["ray_cluster", "jobset", "leader_worker_set"])
+@pytest.mark.parametrize("engine", ["hyperpod", "kueue", "kai", "yunikorn"])
+def test_pods_of_every_kind_carry_their_queue(kind: str, engine: str) -> None:
+    written = {"ray_cluster": {"ray_version": "2.49.0"}}.get(kind, {})
+    overrides = {"governance": {"engine": engine}}
+    manifest = only(kind, overrides=overrides, nodes=2, **written)
+    queue = {name for name in manifest["metadata"]["labels"] if "queue" in name}
+    assert queue
+    templates = [each["metadata"] for each in templates_of(manifest["spec"])]
+    assert all(queue <= each.get("labels", {}).keys() for each in templates)
+    gang = [each for each in templates if "yunikorn.apache.org/task-groups" in each.get("annotations", {})]
+    assert bool(gang) == (engine == "yunikorn" and kind != "ray_cluster")
+
+
+def templates_of(value: Any) -> list[dict[str, Any]]:
+    """All pod templates in an object."""
+    if isinstance(value, list):
+        return [each for item in value for each in templates_of(item)]
+    if not isinstance(value, dict):
+        return []
+    own = [value] if "containers" in (value.get("spec") or {}) else []
+    return own + [each for item in value.values() for each in templates_of(item)]
+
+
 def test_nccl_test_runs_on_every_gpu_and_hands_its_variables_on() -> None:
     spec = only("nccl_test", nodes=2)["spec"]
     (launcher,) = spec["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
@@ -226,6 +312,8 @@ def test_a_partition_in_place_of_gpus() -> None:
     ("job", "words"),
     [
         ({"kind": "ray", "ray_version": "2.49.0", "nodes": 4, "max_nodes": 2}, "max_nodes of at least nodes"),
+        ({"kind": "jobset", "nodes": 4, "slices": 3}, "3 does not divide 4"),
+        ({"kind": "ray_cluster", "ray_version": "2.49.0", "nodes": 4, "max_nodes": 2}, "max_nodes of at least nodes"),
         ({"kind": "job", "gpu_share": {"devices": 2}}, "one of `fraction` and `memory_mib`"),
         ({"kind": "inference", "model_name": "m", "model": {}}, "one of `bucket`, `file_system` and `hugging_face`"),
         ({"kind": "horovod"}, "does not match any of the expected tags"),
@@ -237,28 +325,81 @@ def test_settings_that_contradict_each_other(job: dict[str, Any], words: str) ->
 
 
 def test_the_launcher_of_recipes_learns_queue_nodes_and_elastic_policy() -> None:
-    elastic = {"min_replicas": 1, "max_replicas": 4, "step": 1}
-    job = {"kind": "recipe", "path": "fine-tuning/llama/x", "elastic": elastic, "mounts": {"/data": "data"}}
+    job = {"kind": "recipe", "path": "fine-tuning/llama/x", "elastic": _SIZES, "mounts": {"/data": "data"}}
     environment = with_jobs({"job": job | {"priority": "training", "overrides": {"recipes.a": "b c"}}})
-    provided = dict(argument.split("=", 1) for argument in arguments(planned(environment)))
+    first, *others = arguments(planned(environment))
+    # The launcher looks for the recipe in the first one.
+    assert first == "recipes=fine-tuning/llama/x"
+    provided = dict(argument.split("=", 1) for argument in others)
     assert (
         provided.items()
         >= {
-            "recipes": "fine-tuning/llama/x",
             "instance_type": "p5.48xlarge",
             "recipes.trainer.num_nodes": "1",
             "cluster.use_hyperpod_pytorch_job": "true",
             "cluster.queue_name": "hyperpod-ns-llm-localqueue",
             "cluster.priority_class_name": "training-priority",
             "++recipes.elastic_policy.max_nodes": "4",
-            "++recipes.elastic_policy.replica_increment_step": "1",
+            "++recipes.training_config.training_args.override_training_dir": "true",
             "+cluster.persistent_volume_claims.0.claimName": "data",
         }.items()
     )
-    text = script(planned(environment))
-    assert "'recipes.a=b c'" in text
-    checked = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True)
-    assert checked.returncode == 0, checked.stderr
+    assert not any("replica_increment_step" in argument for argument in others)
+
+
+_SIZES = {"min_replicas": 1, "max_replicas": 4, "values": [1, 2, 4]}
+_MAIN = "import json, sys; print(json.dumps(sys.argv[1:]))"
+_RECIPE = """
+scale_config:
+  1: {trainer: {num_nodes: 1}, training_config: {training_args: {train_batch_size: 128, learning_rate: 0.0004}}}
+  2: {trainer: {num_nodes: 2}, training_config: {training_args: {uneven_batch: {use_uneven_batch: true}}}}
+  4: {trainer: {num_nodes: 4}}
+  8: {trainer: {num_nodes: 8}}
+"""
+
+
+@pytest.fixture
+def launch(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the script of a recipe in a collection whose launcher prints what it is words."""
+    recipe = tmp_path / "recipes_collection/recipes/fine-tuning/llama/x.yaml"
+    recipe.parent.mkdir(parents=True)
+    recipe.write_text(_RECIPE)
+    (tmp_path / "main.py").write_text(_MAIN)
+    # The python3 with the launcher's requirements, of which the script itself uses PyYAML.
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+    def launched(elastic: dict[str, Any] | None) -> subprocess.CompletedProcess[str]:
+        job = {"kind": "recipe", "path": "fine-tuning/llama/x", "elastic": elastic, "overrides": {"recipes.a": "b c"}}
+        text = script(planned(with_jobs({"job": job})))
+        variables = {"PATH": path, "SAGEMAKER_TRAINING_LAUNCHER_DIR": str(tmp_path)}
+        return subprocess.run(["bash", "-s", "dry_run=true"], input=text, env=variables, capture_output=True, text=True)
+
+    return launched
+
+
+def test_an_elastic_recipe_keeps_its_settings_for_the_sizes_of_the_job(launch: Callable[..., Any]) -> None:
+    words = json.loads(launch(_SIZES).stdout)
+    assert words[0] == "recipes=fine-tuning/llama/x"
+    assert words[-1] == "dry_run=true"
+    assert "recipes.a=b c" in words
+    # Taken away first, or Hydra would add to the recipe's own, and the job could have 8 nodes as well.
+    at = words.index("~recipes.scale_config")
+    assert words[at + 1] == (
+        "+recipes.scale_config={"
+        "1:{trainer:{num_nodes:1},training_config:{training_args:{train_batch_size:128,learning_rate:0.0004}}},"
+        "2:{trainer:{num_nodes:2},training_config:{training_args:{uneven_batch:{use_uneven_batch:true}}}},"
+        "4:{trainer:{num_nodes:4}}}"
+    )
+
+
+def test_an_elastic_recipe_without_a_size_does_not_start(launch: Callable[..., Any]) -> None:
+    done = launch({"min_replicas": 1, "max_replicas": 3, "step": 1})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "has no settings for 3 nodes; it has them for: 1, 2, 4, 8" in done.stderr
+
+
+def test_a_recipe_of_one_size_is_left_alone(launch: Callable[..., Any]) -> None:
+    assert not any("scale_config" in argument for argument in json.loads(launch(None).stdout))
 
 
 @pytest.mark.parametrize("name", ["endpoint from a bucket", "endpoint from a hub"])

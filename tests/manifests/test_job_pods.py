@@ -1,6 +1,7 @@
 """What pods of jobs take from namespace and node, in every kind whose pods are written in full; and patches."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -23,6 +24,9 @@ FULL: dict[str, Object] = {
     "mpi": {"command": ["mpirun"]},
     "nccl_test": {"nodes": 2},
     "job": {"command": ["a"]},
+    "ray_cluster": {"ray_version": "2.49.0", "head": {"accelerators": 1}},
+    "jobset": {"nodes": 2},
+    "leader_worker_set": {"nodes": 2, "leader_command": ["serve"]},
 }
 
 
@@ -44,6 +48,32 @@ def pod(kind: str = "job", **job: Any) -> Object:
 def found(job: Object, **settings: Any) -> set[tuple[str, str]]:
     environment = with_jobs({"job": {"kind": "job"} | job}, **settings)
     return {(item.id, item.path) for item in findings(environment) if item.path.startswith("jobs.job")}
+
+
+RECORDING = {"llm": {"quota": {"h100": 4}, "access": {"mlflow": True}}, "other": {"quota": {"h100": 4}}}
+KINDS_WITH_VARIABLES = FULL | {"train": {"nodes": 2, "command": ["a"]}}
+
+
+@pytest.mark.parametrize("kind", KINDS_WITH_VARIABLES)
+@pytest.mark.parametrize(
+    ("teams", "env", "expected"),
+    [
+        (None, {}, []),
+        (RECORDING, {}, [{"configMapKeyRef": {"name": "podwright-mlflow", "key": "MLFLOW_TRACKING_URI"}}]),
+        (RECORDING, {"MLFLOW_TRACKING_URI": "https://mlflow.example.com"}, [None]),
+    ],
+)
+def test_jobs_of_a_team_that_records_runs_find_the_app(
+    kind: str, teams: Any, env: dict[str, str], expected: list[Any]
+) -> None:
+    environment = with_jobs({"job": {"kind": kind, "env": env} | KINDS_WITH_VARIABLES[kind]}, teams=teams)
+    text = json.dumps(render(planned(environment, "job"))[-1])
+    entries = [
+        json.loads(match) for match in re.findall(r'{"name": "MLFLOW_TRACKING_URI"(?:[^{}]|{[^{}]*{[^{}]*}})*}', text)
+    ]
+    # Every container of the job that has variables, and each of them once.
+    assert [entry.get("valueFrom") for entry in entries[:1]] == expected
+    assert all(entry == entries[0] for entry in entries)
 
 
 @pytest.mark.parametrize("kind", FULL)

@@ -33,6 +33,7 @@ EVERYTHING = {
     "limits": {"request": {"vcpu": 1}, "limit": {"vcpu": 2, "memory_gib": 0.5}, "most": {"memory_gib": 64}},
     "network": {"from_namespaces": ["metrics"], "to_namespaces": ["mlflow"], "to_ranges": ["10.1.0.0/16"]},
     "pod_security": "baseline",
+    "mlflow": True,
 }
 Object = dict[str, Any]
 
@@ -52,7 +53,7 @@ def test_objects_are_valid(version: str, access: Mapping[str, Any] | None) -> No
 
 
 def test_every_kind_that_kubectl_does_not_prune_is_always_there() -> None:
-    pruned = {"Namespace", "PersistentVolume", "PersistentVolumeClaim"}
+    pruned = {"ConfigMap", "Namespace", "PersistentVolume", "PersistentVolumeClaim"}
     harmless, without = {"ServiceAccount"}, objects(None)
     of_the_team = {key for key, item in objects(EVERYTHING).items() if "labels" in item["metadata"]}
     assert {kind for kind, _ in of_the_team - without.keys()} <= pruned | harmless

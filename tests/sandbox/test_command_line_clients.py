@@ -12,7 +12,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from podwright.config.catalog.prices import hourly, on_demand
+from podwright.config.catalog.prices import hourly, on_demand, price_products, service_price
 from podwright.operations.aws.sandbox_server import Running
 
 Aws = Callable[[str], Any]
@@ -90,7 +90,7 @@ def test_the_prices_of_instances(command: Callable[..., Any]) -> None:
     assert products("AmazonEC2", instanceType="p5.48xlarge", regionCode="nowhere") == []
     assert products("AmazonMQ") == []
     # The client asks for page after page.
-    assert len(products("AmazonEC2")) == sum(item.price.basis == "ec2" for item in on_demand())
+    assert len(products("AmazonEC2", operatingSystem="Linux")) == sum(item.price.basis == "ec2" for item in on_demand())
 
 
 def test_the_price_list_tells_what_it_can_be_asked_for(sandbox: Running) -> None:
@@ -117,3 +117,18 @@ def test_the_price_list_tells_what_it_can_be_asked_for(sandbox: Running) -> None
         client(REGION).get_products(ServiceCode="AmazonEC2")
     with pytest.raises(ClientError, match=r"AWSPriceListService.ListPriceLists is not in the sandbox"):
         pricing.list_price_lists(ServiceCode="AmazonEC2", EffectiveDate="2026-11-01", CurrencyCode="USD")
+
+
+def test_the_price_list_has_what_costs_money_beside_instances(sandbox: Running) -> None:
+    """Each by the attributes and the usage type by which podwright asks for it."""
+    pricing = boto3.Session("sandbox", "sandbox", region_name="us-east-1").client(
+        "pricing", endpoint_url=sandbox.endpoint
+    )
+    for product in price_products().values():
+        pairs = product.attributes | {"regionCode": "us-east-1"}
+        filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in pairs.items()]
+        products = [
+            json.loads(text) for text in pricing.get_products(ServiceCode=product.service, Filters=filters)["PriceList"]
+        ]
+        known = service_price(product.item, "us-east-1")
+        assert [product.is_of(each["product"]["attributes"]) for each in products] == [True] * (known is not None)

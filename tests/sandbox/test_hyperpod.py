@@ -207,6 +207,11 @@ def test_what_the_service_refuses(aws: Aws, around: Surroundings) -> None:
         create(**cluster(around, "bucket", group(around, LifeCycleConfig=lifecycle)))
     with pytest.raises(ClientError, match="used more than once"):
         create(**cluster(around, "twice", group(around), group(around)))
+    absent = {"Subnets": around.subnets[:1], "SecurityGroupIds": ["sg-0123456789abcdef0"]}
+    with pytest.raises(ClientError, match="sg-0123456789abcdef0"):
+        create(**cluster(around, "absent", VpcConfig=absent))
+    with pytest.raises(ClientError, match="ResourceNotFound"):
+        aws("sagemaker").describe_cluster(ClusterName="absent")
 
 
 def test_what_an_eks_cluster_needs(aws: Aws, around: Surroundings) -> None:

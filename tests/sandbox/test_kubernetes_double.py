@@ -5,6 +5,7 @@ import copy
 import io
 import json
 import os
+import re
 import ssl
 import subprocess
 import urllib.error
@@ -272,7 +273,7 @@ def test_a_job_is_submitted_by_the_real_kubectl(
     assert job["spec"]["elasticPolicy"]["maxReplicas"] == 2
     assert main(["jobs", *words[:1], *words[2:]]) == 0
     output = capsys.readouterr().out
-    assert "llm    llama" in output
+    assert re.search(r"^llm +llama ", output, re.MULTILINE)
     assert "They stay as they are: this sandbox's Kubernetes is a store, without a scheduler." in output
     assert main(["stop", *words]) == 0
     assert cluster.get("/apis/sagemaker.amazonaws.com/v1/hyperpodpytorchjobs")["items"] == []

@@ -174,8 +174,8 @@ def gated_cluster(aws: Aws) -> GovernedCluster:
     policy = environment_policy(environment, environment_types({}))
     config = scheduler_config(environment.governance, policy)
     aws("sagemaker").create_cluster_scheduler_config(Name="policy", ClusterArn=made.arn, SchedulerConfig=config)
-    for team, settings in compute_quotas(environment.governance, policy).items():
-        aws("sagemaker").create_compute_quota(Name=team, ClusterArn=made.arn, **settings)
+    for settings in compute_quotas(environment.governance, policy).values():
+        aws("sagemaker").create_compute_quota(ClusterArn=made.arn, **settings)
     aws("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
     groups = aws("sagemaker").describe_cluster(ClusterName=NAME)["InstanceGroups"]
     scripts = groups[0]["LifeCycleConfig"]["SourceS3Uri"].removeprefix("s3://").partition("/")

@@ -55,9 +55,30 @@ UPSTREAM_CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "pytorch with all of pods": ("pytorch", {**PODS, "security": {"fs_group": 2000, "privileged": True}}),
     "ray with all of pods": ("ray", {**PODS, "ray_version": "2.49.0", "command": COMMAND}),
     "mpi with all of pods": ("mpi", {**PODS, "command": ["mpirun", "hostname"]}),
+    "ray with a head that has GPUs": (
+        "ray",
+        {"nodes": 2, "ray_version": "2.49.0", "command": COMMAND, "head": {"accelerators": 8, "vcpu": 64}},
+    ),
+    "ray cluster": ("ray_cluster", {"nodes": 2, "ray_version": "2.49.0"}),
+    "ray cluster with all of pods": (
+        "ray_cluster",
+        {**PODS, "ray_version": "2.49.0", "max_nodes": 3, "head": {"accelerators": 1}},
+    ),
+    "jobset": ("jobset", {"nodes": 4, "slices": 2, "command": COMMAND, "retries": 3, "active_deadline_seconds": 60}),
+    "jobset with all of pods": ("jobset", {**PODS, "command": COMMAND}),
     "train with what it has of pods": ("train", {**_TRAIN, "command": COMMAND}),
 }
 """Jobs of kinds whose definition upstream publishes."""
+GROUPED_CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "groups": ("leader_worker_set", {"nodes": 2, "replicas": 2, "command": COMMAND, "leader_command": ["serve"]}),
+    "groups that restart pods": ("leader_worker_set", {"nodes": 2, "restart": "pod", "wait_for_leader": True}),
+    "groups with all of pods": ("leader_worker_set", {**PODS, "nodes": 2, "leader_command": ["serve"]}),
+}
+"""Jobs of a kind whose definition somebody else installs."""
+LWS_DEFINITION = (
+    Path(__file__).parents[2] / ".podwright/definitions/lws-0.9.0/leaderworkerset.x-k8s.io_leaderworkersets.yaml"
+)
+"""That definition, as upstream publishes it."""
 
 
 def with_jobs(

@@ -56,10 +56,10 @@ class Promotion:
 
 
 @cache
-def promotion(text: str = PIPELINE) -> Promotion:
-    """The synthesis of the project with this `podwright.yaml`."""
+def promotion(text: str = PIPELINE, more: str = "") -> Promotion:
+    """The synthesis of the project with this `podwright.yaml`, and more in the file of each environment."""
     folder = Path(assembly_folder())
-    app_of(write_project(folder / "project", text), str(folder / "out")).synth()
+    app_of(write_project(folder / "project", text, more), str(folder / "out")).synth()
     return Promotion(folder / "out")
 
 

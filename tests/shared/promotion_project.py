@@ -45,12 +45,20 @@ instance_groups: {{system: {{instance_type: ml.m5.4xlarge, count: 2}}}}
 """
 
 
-def write_project(folder: Path, text: str = PIPELINE) -> Project:
-    """The project in a folder."""
+OVERRIDE = """
+governance:
+  teams: {research: {quota: {system: 1}}}
+  overrides: {paper: {begin: 2027-01-04T08:00Z, end: 2027-02-01, teams: {research: {quota: {system: 2}}}}}
+"""
+"""Quotas that are others for a time, as a further part of an environment's file."""
+
+
+def write_project(folder: Path, text: str = PIPELINE, more: str = "") -> Project:
+    """The project in a folder, with more in the file of each environment."""
     (folder / "environments").mkdir(parents=True, exist_ok=True)
     for name, (account, region) in POSITIONS.items():
         zone = {"us-west-2": "usw2", "us-east-1": "use1"}[region]
         text_of_it = _ENVIRONMENT.format(account=account, region=region, zone=zone)
-        (folder / f"environments/{name}.yaml").write_text(text_of_it)
+        (folder / f"environments/{name}.yaml").write_text(text_of_it + more)
     (folder / "podwright.yaml").write_text(text)
     return Project.at(folder)

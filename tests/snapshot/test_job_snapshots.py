@@ -9,12 +9,18 @@ from pathlib import Path
 import kubernetes_validate
 import pytest
 
+from job_shapes import OBJECTS, SHAPES
 from podwright.config.loading.project import Project
 from podwright.operations.kubernetes.job_manifests import job_manifests, recipes, yaml_text
 
 ROOT = Path(__file__).parents[2]
 SNAPSHOTS = Path(__file__).parent / "jobs"
 PROJECT = Project.at(ROOT)
+HEAD = """\
+# Objects of the shapes of jobs
+
+What the pieces of [the shapes of jobs](job-shapes.md) become, whole. `podwright render jobs` prints the same.
+"""
 WITH_JOBS = [name for name in PROJECT.names if PROJECT.load(name).environment.jobs]
 
 
@@ -28,11 +34,19 @@ def test_manifests_are_as_they_were(name: str, reviewed: Callable[[Path, str], N
             kubernetes_validate.validate(manifest, "1.34", strict=True)
 
 
-def test_every_kind_of_job_is_in_some_environment() -> None:
+def test_every_kind_of_job_is_in_some_environment_or_on_the_page_of_shapes() -> None:
     from podwright.cdk8s_charts.jobs.render import KINDS
 
     used = {job.kind for name in WITH_JOBS for job in PROJECT.load(name).environment.jobs.values()}
-    assert used == {*KINDS, "recipe"}
+    assert used | {shape.plan.job.kind for shape in SHAPES} == {*KINDS, "recipe", "sbatch"}
+
+
+def test_the_page_of_objects_shows_what_shapes_of_jobs_become(reviewed: Callable[[Path, str], None]) -> None:
+    parts = [HEAD]
+    for shape in SHAPES:
+        language, text = ("yml", yaml_text(shape.objects)) if shape.objects else ("text", shape.script)
+        parts.append(f"\n## {shape.title}\n\n```{language}\n{text.rstrip()}\n```\n")
+    reviewed(OBJECTS, "".join(parts))
 
 
 def test_no_snapshot_is_left_over() -> None:

@@ -41,6 +41,7 @@ PROGRAMS: Final = frozenset(
     {
         *(".venv/bin/podwright", "bin/deploy", "bin/docs", "bin/setup", "bin/test", "podwright"),
         *("aws", "cd", "cdk", "curl", "export", "git", "kubectl", "pip", "python3", "sbatch", "scontrol", "srun"),
+        "torchrun",
     }
 )
 """What a command of a page begins with. Another program is a line here, or the fence is no fence of commands."""

@@ -26,6 +26,8 @@ _NOWHERE: Final = {
 _REGION: Final = "us-west-2"
 _SCALE: Final = 0.1
 _TAIL: Final = 2_000
+_COMMAND_SECONDS: Final = 3_600
+"""The whole test suite is one of the commands."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ def _outcome(page: str, command: Command, project: _Project) -> Outcome:
                 project.done.add(line)
         for example, value in command.examples.items():
             typed = typed.replace(example, project.terminal.type(value).strip())
-        result = project.terminal.run(typed)
+        result = project.terminal.run(typed, _COMMAND_SECONDS)
         status, output = result.returncode, result.stdout + result.stderr
     except (AssertionError, subprocess.TimeoutExpired) as error:
         output += str(error)

@@ -2,7 +2,8 @@
 
 A block of commands is typed line by line. Each table after it, up to the next block, is what the cluster must come to,
 as kubectl reads it from the API server: a table whose first column is `Job` has all jobs, one of `Team` all quotas of
-Kueue, one of `Project` all of KAI's, and one of `UltraServer` all of these.
+Kueue, one of `Project` all of KAI's, and one of `UltraServer` all of these. One of `Slurm job` has what squeue shows,
+as `podwright jobs` reads it.
 """
 
 import json
@@ -94,7 +95,7 @@ def _rows(table: str) -> list[Row]:
 
 @contextmanager
 def deployed(
-    scenario: str, folder: Path, time_scale: float, changes: Mapping[str, str] | None = None
+    scenario: str, folder: Path, time_scale: float, changes: Mapping[str, str] | None = None, kubernetes: str = "real"
 ) -> Iterator["Terminal"]:
     """A terminal in a folder with the scenario's files, and with a sandbox of its own in which it is deployed.
 
@@ -103,13 +104,14 @@ def deployed(
         folder: An empty one.
         time_scale: How fast the sandbox's clock goes.
         changes: Texts of the scenario's file, each there once, and what stands in their place.
+        kubernetes: What clusters of the sandbox have.
     """
     shutil.copytree(ROOT / "environments/shared", folder / "environments/shared")
     for name in set(_FILE.findall(page(scenario))):
         shutil.copy(ROOT / "environments" / name, folder / "environments")
     for old, new in (changes or {}).items():
         _replace(folder / f"environments/{scenario}.yaml", old, new)
-    server.start(folder, port=0, time_scale=time_scale, kubernetes="real")
+    server.start(folder, port=0, time_scale=time_scale, kubernetes=kubernetes)
     try:
         user = Terminal(folder)
         user.play(story(scenario)[:1])
@@ -231,7 +233,13 @@ class Terminal:
     def _table(self, expected: list[Row]) -> list[Row]:
         """A table as the cluster has it, with the columns and in the order of the expected one."""
         first, *columns = expected[0]
-        read = {"Job": self._jobs, "Team": self._teams, "Project": self._projects, "UltraServer": self._ultraservers}
+        read = {
+            "Job": self._jobs,
+            "Team": self._teams,
+            "Project": self._projects,
+            "UltraServer": self._ultraservers,
+            "Slurm job": self._slurm_jobs,
+        }
         actual = {row[first]: row for row in read[first]()}
         order = [row[first] for row in expected if row[first] in actual]
         names = [*order, *sorted(actual.keys() - order)]
@@ -275,6 +283,18 @@ class Terminal:
                 "UltraServers": ", ".join(sorted({servers[name] for name in _assigned(workloads.get(uid, {}))})),
                 "Pods that fit": _fitting(workloads.get(uid, {})),
                 "Worker": workloads.get(uid, {}).get("status", {}).get("clusterName", ""),
+            }
+
+    def _slurm_jobs(self) -> Iterator[Row]:
+        """One row for each job that waits or runs."""
+        (file,) = (self.folder / "environments").glob("*.yaml")
+        for job in json.loads(self.type(f"podwright jobs {file.stem} --sandbox --json"))["jobs"]:
+            yield {
+                "Slurm job": job["name"],
+                "Account": job["account"],
+                "State": job["state"],
+                "GPUs": str(job["accelerators"]),
+                "Reason": job["slurm_reason"],
             }
 
     def _ultraservers(self) -> Iterator[Row]:

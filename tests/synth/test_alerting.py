@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, cast
 
 import aws_cdk as cdk
@@ -11,6 +12,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk.assertions import Template
 from ruamel.yaml import YAML
 
+from podwright.config.settings.governance.teams import TeamBudget
 from podwright.config.settings.observability import Alerts, Chat, Observability, SlackChannel, TeamsChannel
 from podwright.constructs.observability.alert_topics import AlertTopics
 from podwright.constructs.observability.chat_channels import ChatChannels
@@ -33,10 +35,12 @@ def resources(stack: cdk.Stack, kind: str) -> list[dict[str, Any]]:
     return [item["Properties"] for item in Template.from_stack(stack).find_resources(kind).values()]
 
 
-def rules(stack: cdk.Stack, settings: Observability) -> list[dict[str, Any]]:
+def rules(
+    stack: cdk.Stack, settings: Observability, budgets: Mapping[str, TeamBudget] | None = None
+) -> list[dict[str, Any]]:
     key = cast(kms.IKey, kms.Key(stack, "Key"))
     home = PrometheusWorkspace(stack, "Metrics", settings=settings, name="prod", key=key, protection="retain")
-    watched = Watched("training-prod", "eks", instances=18)
+    watched = Watched("training-prod", "eks", instances=18, budgets=budgets or {})
     PrometheusRules(
         stack, "Rules", settings=settings, workspace=home, name="prod", watched=watched, topics={"mail": MAIL}
     )
@@ -44,13 +48,20 @@ def rules(stack: cdk.Stack, settings: Observability) -> list[dict[str, Any]]:
 
 
 def test_rules_go_to_the_workspace_as_yaml(stack: cdk.Stack) -> None:
-    actual = {item["Name"]: item["Data"] for item in rules(stack, Observability())}
+    budgets = {"research": TeamBudget(accelerator_hours=1000)}
+    actual = {item["Name"]: item["Data"] for item in rules(stack, Observability(), budgets)}
     names = re.findall(r"^  - alert: (\w+)$", actual["podwright-prod-alerts"], re.MULTILINE)
     assert set(names) < set(alerts())
     assert len(names) > 25
     recorded = re.findall(r"^  - record: (\S+)$", actual["podwright-prod-recordings"], re.MULTILINE)
     assert recorded == [item.name for item in recordings()]
     assert all("$cluster" not in text for text in actual.values())
+
+
+def test_without_budgets_nothing_is_recorded_of_them(stack: cdk.Stack) -> None:
+    text = "".join(item["Data"] for item in rules(stack, Observability()))
+    assert "QuotaStarving" in text
+    assert "budget" not in text.replace("SpendAboveBudget", "").lower()
 
 
 def test_the_alert_manager_publishes_to_the_topics(stack: cdk.Stack) -> None:

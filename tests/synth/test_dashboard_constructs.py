@@ -66,6 +66,27 @@ def test_the_workspace_survives_with_what_people_made_in_it(stack: cdk.Stack, pr
     assert workspace(stack, Grafana(), protection)["DeletionPolicy"] == policy
 
 
+def test_an_existing_workspace_is_used_and_its_role_may_read(stack: cdk.Stack) -> None:
+    existing = {"id": "g-0123456789", "role": "arn:aws:iam::111122223333:role/Grafana"}
+    made = GrafanaWorkspace(
+        stack,
+        "Grafana",
+        settings=Grafana.model_validate({"existing": existing}),
+        name="prod",
+        protection="retain",
+        metrics_arn=METRICS,
+    )
+    assert not resources(stack, "AWS::Grafana::Workspace")
+    assert not resources(stack, "AWS::IAM::Role")
+    (policy,) = resources(stack, "AWS::IAM::Policy")
+    assert policy["Properties"]["Roles"] == ["Grafana"]
+    assert "aps:QueryMetrics" in actions(stack)
+    assert (made.workspace_id, made.endpoint) == (
+        "g-0123456789",
+        f"g-0123456789.grafana-workspace.{stack.region}.amazonaws.com",
+    )
+
+
 def test_grafana_reads_and_only_for_workspaces_of_this_account(stack: cdk.Stack) -> None:
     workspace(stack, Grafana())
     verbs = ("Query", "Get", "List", "Describe", "Stop")

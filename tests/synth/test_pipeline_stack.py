@@ -8,7 +8,7 @@ import pytest
 
 from podwright.config.catalog.preflight_checks import preflight_checks
 from promotion_account import Promotion, of_type, promotion, statements
-from promotion_project import GITHUB, PIPELINE, POSITIONS
+from promotion_project import GITHUB, OVERRIDE, PIPELINE, POSITIONS
 
 BUCKET = PIPELINE.replace('{repository: acme/clusters, connection: "', '{bucket: acme-releases, key: x.zip} #{"')
 
@@ -280,3 +280,16 @@ def test_an_account_gets_githubs_provider_once() -> None:
     promoted = promotion(GITHUB)
     existing = [name for name in POSITIONS if of_type(promoted.access(name), "AWS::IAM::OIDCProvider")]
     assert existing == ["dev", "staging-west", "prod"]
+
+
+def test_an_execution_starts_whenever_quotas_begin_and_end(promoted: Promotion) -> None:
+    dated = promotion(PIPELINE, OVERRIDE).pipeline
+    rules = of_type(dated, "AWS::Events::Rule")
+    starts = {rule["ScheduleExpression"]: rule["Targets"] for name, rule in rules.items() if "Override" in name}
+    assert list(starts) == ["cron(0 8 4 1 ? *)", "cron(0 0 1 2 ? *)"]
+    for [target] in starts.values():
+        assert "codepipeline" in json.dumps(target["Arn"])
+        assert target["RoleArn"]["Fn::GetAtt"][0].startswith("OverrideStarter")
+    [allowed] = statements(dated, "OverrideStarter")
+    assert allowed["Action"] == "codepipeline:StartPipelineExecution"
+    assert not [name for name in of_type(promoted.pipeline, "AWS::Events::Rule") if "Override" in name]

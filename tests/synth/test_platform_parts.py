@@ -25,6 +25,7 @@ from podwright.constructs.platform.mlflow import MlflowApp
 from podwright.constructs.platform.spaces import Spaces
 from podwright.constructs.platform.training_job_queue import TrainingJobs
 from podwright.constructs.platform.training_operator import TrainingOperator
+from podwright.constructs.platform.training_roles import TrainingRole
 from podwright.stacks.feature_flags import FEATURE_FLAGS
 
 HYPERPOD = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"
@@ -81,6 +82,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[cdk.Stack, Resources
         prefix="mlflow",
         key=kms.Key.from_key_arn(stack, "Key", KEY),
     )
+    bucket, key = s3.Bucket.from_bucket_name(stack, "Jobs", "runs"), kms.Key.from_key_arn(stack, "JobsKey", KEY)
+    TrainingRole(stack, "Training", team="llm", bucket=bucket, key=key, inputs=["s3://data/llm/", "s3://open"])
     TrainingJobs(stack, "Queue", name="prod-train", settings=TrainingJobQueue.model_validate(QUEUE), teams=TEAMS)
     cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks())
     return stack, Template.from_stack(stack).to_json()["Resources"]
@@ -350,3 +353,21 @@ def test_cdk_nag_has_nothing_left_to_say(made: tuple[cdk.Stack, Resources]) -> N
         app.synth()
     report = json.loads((Path(app.outdir) / "validation-report.json").read_text())
     assert [str(violation) for plugin in report["pluginReports"] for violation in plugin["violations"]] == []
+
+
+def test_training_jobs_of_a_team_write_below_its_name_and_read_their_inputs(made: tuple[cdk.Stack, Resources]) -> None:
+    _, resources = made
+    (policy,) = [item for name, item in resources.items() if name.startswith("TrainingRoleDefaultPolicy")]
+    touched: dict[str, list[str]] = {}
+    for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+        actions = [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
+        for action in actions:
+            touched.setdefault(action, []).append(str(statement["Resource"]))
+    assert len(touched["s3:PutObject"]) == 1
+    assert "runs/llm/*" in touched["s3:PutObject"][0]
+    read = re.findall(r":s3:::([a-z/]+\*)", " ".join(touched["s3:GetObject"]))
+    assert sorted(read) == ["data/llm/*", "open/*", "runs/llm/*"]
+    (role,) = [item for name, item in resources.items() if name.startswith("TrainingRole") and "Role" in item["Type"]]
+    (trust,) = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Principal"] == {"Service": "sagemaker.amazonaws.com"}
+    assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": "111122223333"}}

@@ -2,7 +2,7 @@
 
 import json
 
-from synthesis import environment, synthesis
+from synthesis import environment, environment_of, synthesis, synthesize
 
 
 def depends_on(environment_name: str, stack: str) -> set[str]:
@@ -31,6 +31,20 @@ def test_every_part_that_is_wanted_is_there() -> None:
         ("kubeflow-trainer", "kubeflow-system"),
     }
     assert all(item["Wait"] and item["CreateNamespace"] for item in releases.values())
+
+
+def test_leader_worker_sets_bring_a_release_and_a_stack_for_it() -> None:
+    text = """
+account: "111122223333"
+region: us-west-2
+network: {zones: [usw2-az1, usw2-az2]}
+instance_groups: {system: {instance_type: ml.m5.4xlarge, count: 2}}
+platform: {leader_worker_set: {}}
+"""
+    releases = synthesize(environment_of(text)).resources("Custom::AWSCDK-EKS-HelmChart")
+    (release,) = [item["Properties"] for name, item in releases.items() if name.startswith("platform/")]
+    assert (release["Release"], release["Namespace"]) == ("lws", "lws-system")
+    assert "nodeSelector" in json.loads(release["Values"])
 
 
 def test_runtimes_come_after_the_trainer() -> None:

@@ -4,7 +4,13 @@ import json
 from typing import Any
 
 import pytest
+from kubernetes_validate import validate
 
+from podwright.cdk8s_charts.image_pulls import image_pulls
+from podwright.config.catalog.images import Image
+from podwright.operations.kubernetes.rendered import rendered
+from podwright.planning.helm.own_images import BENCHMARK_LABELS_IMAGE, own_images
+from podwright.planning.kubernetes.deployed_values import DeployedValues, value_paths
 from synthesis import Synthesis, environment_of, synthesize
 
 KEY = "arn:aws:kms:us-west-2:111122223333:key/01234567-89ab-cdef-0123-456789abcdef"
@@ -127,3 +133,89 @@ def test_nodes_may_read_scripts_of_their_own() -> None:
     scripts = {group["InstanceGroupName"]: group["LifeCycleConfig"] for group in groups}
     assert scripts["system"] == {"SourceS3Uri": "s3://sagemaker-own/a", "OnCreate": "up.sh"}
     assert "Fn::GetAtt" in str(scripts["h100"])
+
+
+def test_nodes_have_the_further_security_groups_of_the_file() -> None:
+    groups = ["sg-0123456789abcdef8", "sg-0123456789abcdef9"]
+    text = BASE.replace("network: {", f"network: {{node_security_groups: [{', '.join(groups)}], ")
+    made = synthesize(environment_of(text))
+    cluster = one(made.resources("AWS::SageMaker::Cluster"))["Properties"]
+    assert cluster["VpcConfig"]["SecurityGroupIds"][1:] == groups
+    for group in cluster["InstanceGroups"]:
+        assert group["OverrideVpcConfig"]["SecurityGroupIds"][1:] == groups
+    # They are somebody's: no rule of ours is added to them.
+    rules = [
+        *made.resources("AWS::EC2::SecurityGroupIngress").values(),
+        *made.resources("AWS::EC2::SecurityGroupEgress").values(),
+    ]
+    assert not [rule for rule in rules if rule["Properties"]["GroupId"] in groups]
+
+
+def test_a_home_in_two_zones_is_reached_from_all_subnets_of_nodes() -> None:
+    """Also from a subnet beside the first of its zone, and from a zone that has none of the two servers."""
+    network = "network: {zones: [usw2-az1, usw2-az2, usw2-az3], subnets: {usw2-az3: {more_nodes: [10.16.224.0/20]}}}"
+    home = "storage: {home: {openzfs: {zone: usw2-az2, deployment: multi_az_1, standby_zone: usw2-az1}}}\n"
+    made = synthesize(environment_of(BASE.replace("network: {zones: [usw2-az1, usw2-az2]}", network) + home))
+    system = one(made.resources("AWS::FSx::FileSystem"))["Properties"]
+    configuration = system["OpenZFSConfiguration"]
+    preferred, standby = system["SubnetIds"]
+    assert configuration["PreferredSubnetId"] == preferred
+    assert "usw2az2" in json.dumps(preferred)
+    assert "usw2az1" in json.dumps(standby)
+    imported = {table["Fn::ImportValue"] for table in configuration["RouteTableIds"]}
+    outputs = made.templates["network"]["Outputs"].values()
+    tables = {output["Value"]["Ref"] for output in outputs if output["Export"]["Name"] in imported}
+    associations = made.resources("AWS::EC2::SubnetRouteTableAssociation")
+    of_nodes = [association["Properties"] for name, association in associations.items() if "nodes" in name]
+    assert tables == {properties["RouteTableId"]["Ref"] for properties in of_nodes}
+    assert len(tables) == 4
+
+
+def test_claims_without_a_team_are_applied_as_they_are_rendered() -> None:
+    claims = "{data: {path: /shared, read_only: true}, all: {namespace: tools}}"
+    text = f"{BASE}storage: {{lustre: {{zone: usw2-az1, claims: {claims}}}}}\n"
+    environment = environment_of(text)
+    made = synthesize(environment)
+    applied = json.dumps(made.resources("Custom::AWSCDK-EKS-KubernetesResource"))
+    values = {path: path for path in value_paths(environment)}
+    objects = [
+        item
+        for item in rendered(environment, DeployedValues.parse(values), {})
+        if item["kind"].startswith("PersistentVolume")
+    ]
+    volumes = {item["metadata"]["name"]: item["spec"] for item in objects if item["kind"] == "PersistentVolume"}
+    named = [(item["metadata"]["namespace"], item["metadata"]["name"]) for item in objects if "Claim" in item["kind"]]
+    assert named == [("default", "data"), ("tools", "all")]
+    assert volumes["default-data"]["csi"]["volumeAttributes"]["mountname"] == "lustre.lustre.mount_name/shared"
+    assert volumes["default-data"]["mountOptions"] == ["flock", "ro"]
+    # The root of a file system is its mount name alone.
+    assert volumes["tools-all"]["csi"]["volumeAttributes"]["mountname"] == "lustre.lustre.mount_name"
+    assert len({volume["csi"]["volumeHandle"] for volume in volumes.values()}) == 2
+    for name in ("default-data", "tools-all"):
+        assert name in applied
+    for item in objects:
+        validate(item, "1.34", strict=True)
+
+
+def test_nodes_of_a_group_pull_its_images() -> None:
+    images = ["111122223333.dkr.ecr.us-west-2.amazonaws.com/train:1", "public.ecr.aws/docker/library/debian:13"]
+    environment = environment_of(BASE.replace("count: 2}\n", f"count: 2, pull_images: {json.dumps(images)}}}\n", 2))
+    applied = json.dumps(synthesize(environment).resources("Custom::AWSCDK-EKS-KubernetesResource"))
+    values = DeployedValues.parse({path: path for path in value_paths(environment)})
+    objects = [item for item in rendered(environment, values, {}) if "podwright-images" in item["metadata"]["name"]]
+    assert [item["metadata"]["name"] for item in objects] == ["podwright-images-system", "podwright-images-h100"]
+    for item in objects:
+        validate(item, "1.34", strict=True)
+        pod = item["spec"]["template"]["spec"]
+        assert [container["image"] for container in pod["initContainers"]] == images
+        assert pod["tolerations"] == [{"operator": "Exists"}]
+        # What it requested would be missing to a job that takes the whole node.
+        assert not any("resources" in container for container in (*pod["initContainers"], *pod["containers"]))
+        assert item["metadata"]["name"] in applied
+    original = Image.parse(BENCHMARK_LABELS_IMAGE)
+    held = Image.parse("111122223333.dkr.ecr.us-west-2.amazonaws.com/python:1")
+    (first, _) = image_pulls(environment.instance_groups, {original.name: held})
+    pod = first["spec"]["template"]["spec"]
+    # Jobs name their images as they are; what sleeps is podwright's.
+    assert [container["image"] for container in (*pod["initContainers"], *pod["containers"])] == [*images, str(held)]
+    assert original in own_images(environment)

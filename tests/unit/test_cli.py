@@ -2,6 +2,7 @@ import argparse
 import ast
 import io
 import re
+import shlex
 import subprocess
 import sys
 from importlib import import_module
@@ -13,6 +14,7 @@ from botocore.exceptions import ClientError, NoCredentialsError
 from podwright.config.errors import CommandError
 from podwright.config.findings import Finding, Level, SourcePosition, counted
 from podwright.operations import cli
+from podwright.operations.command_help import EXAMPLES
 from podwright.operations.commands import check
 from podwright.operations.output import console as output
 
@@ -33,6 +35,16 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize(
+    ("word", "answer"),
+    [("deply", "there is no command deply; did you mean deploy?"), ("x", "no command x; `podwright --help` lists all")],
+)
+def test_a_misspelt_command(word: str, answer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main([word])
+    assert answer in capsys.readouterr().err
+
+
 def test_help_lists_every_command_and_imports_none(capsys: pytest.CaptureFixture[str]) -> None:
     program = (
         "import sys, podwright.operations.cli as cli\n"
@@ -40,8 +52,17 @@ def test_help_lists_every_command_and_imports_none(capsys: pytest.CaptureFixture
         "except SystemExit: print(sorted(m for m in sys.modules if m.startswith(('podwright.', 'pydantic', 'ruamel'))))"
     )
     result = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
-    assert result.stdout.splitlines()[-1] == "['podwright.operations', 'podwright.operations.cli']"
-    assert all(re.search(rf"^    {command.name}\s", result.stdout, re.MULTILINE) for command in cli.COMMANDS)
+    imported = ast.literal_eval(result.stdout.splitlines()[-1])
+    assert imported == [f"podwright.operations{name}" for name in ("", ".cli", ".command_help")]
+    assert all(re.search(rf"^  {command.name}\s", result.stdout, re.MULTILINE) for command in cli.COMMANDS)
+
+
+@pytest.mark.parametrize("width", [72, 80, 120])
+def test_the_overview_has_each_command_once_and_fits(width: int) -> None:
+    lines = cli.overview(width).splitlines()
+    assert max(map(len, lines)) <= width
+    listed = [line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "]
+    assert sorted(listed) == sorted(command.name for command in cli.COMMANDS)
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: command.name)
@@ -54,8 +75,36 @@ def test_every_command_can_be_called_and_explains_itself(
         cli.main([command.name, "--help"])
     assert stopped.value.code == 0
     printed = capsys.readouterr().out
-    assert str(module.__doc__).splitlines()[0] in printed
+    assert str(module.__doc__).split("\n\n")[0].split() == printed.split("\n\n")[1].split()
+    assert printed.rstrip().endswith("\n".join(f"  podwright {line}" for line in EXAMPLES[command.name]))
     assert "--project" in printed
+
+
+@pytest.mark.parametrize(
+    ("name", "line"), [(name, line) for name, lines in EXAMPLES.items() for line in lines], ids=lambda text: text
+)
+def test_an_example_is_a_command_line_that_the_command_takes(name: str, line: str) -> None:
+    words = shlex.split(line.partition(" > ")[0])
+    assert words[0] == name
+    assert vars(cli.parser_of(name).parse_args(words))["run"]
+
+
+@pytest.mark.parametrize("width", [72, 80, 100, 120, 200])
+@pytest.mark.parametrize(
+    "words", [*([command.name] for command in cli.COMMANDS), ["capacity", "reserve"]], ids=" ".join
+)
+def test_help_is_as_wide_as_the_terminal(
+    words: list[str], width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And no wider than one reads. What somebody copies stays on one line."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    with pytest.raises(SystemExit):
+        cli.main([*words, "--help"])
+    text, _, lines = capsys.readouterr().out.partition("\nexamples:\n")
+    # Of usage, an option with what it takes is one word.
+    wide = [line for line in text.splitlines() if len(line) > min(width, 120) and not line.lstrip().startswith("[-")]
+    assert [line for line in wide if len(line.split()) > 1] == []
+    assert max(map(len, lines.splitlines()), default=0) <= 100
 
 
 def _known(parser: argparse.ArgumentParser) -> set[str]:
@@ -210,18 +259,18 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_findings_are_printed_worst_first_with_place_id_level_path_and_hint() -> None:
+def test_findings_are_printed_worst_last_with_place_id_level_path_and_hint() -> None:
     stream = io.StringIO()
     output.write_findings(FOUND, stream)
     assert stream.getvalue().splitlines() == [
+        "a.yaml:3  EKS002  accepted  cluster.eks.version: is old",
+        "    accepted because upgraded next week",
+        "a.yaml:7  NET003  warning  network.cidr: is large",
+        "    → make it smaller",
         "ENV009  error  region: is unknown",
         "    → fix it",
         "a.yaml:9  GRP001  error  instance_groups.a.count is 0",
         "    → raise it",
-        "a.yaml:7  NET003  warning  network.cidr: is large",
-        "    → make it smaller",
-        "a.yaml:3  EKS002  accepted  cluster.eks.version: is old",
-        "    accepted because upgraded next week",
     ]
     assert counted(FOUND) == "2 errors, 1 warning, 1 accepted"
 

@@ -98,7 +98,7 @@ def test_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     }
     assert (good["environment"], good["ok"], bad["cost"]) == ("good", True, None)
     # Two ml.m5.4xlarge for $0.768, an EKS control plane for $0.10 an hour, and a key for a dollar a month.
-    assert good["cost"]["monthly"] == pytest.approx((2 * 0.768 + 0.10) * 730 + 1)
+    assert good["cost"]["monthly"] == pytest.approx((2 * 0.768 + 0.10 + 2 * 0.045 + 13 * 2 * 0.01) * 730 + 1)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "a: [", "\t", "name: x\n---\nname: y", "\x00", "account: &a [*a]"])

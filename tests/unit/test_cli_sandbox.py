@@ -50,6 +50,21 @@ def test_start_says_where_it_is_and_how_to_use_it(
     assert "AWS_REGION=eu-west-1" in printed
 
 
+@pytest.mark.parametrize(
+    ("slurm", "words"),
+    [
+        ("", "Slurm clusters have a real Slurm, of Debian's packages."),
+        ("this machine lacks root", "Slurm clusters have no Slurm: this machine lacks root."),
+    ],
+)
+def test_it_says_whether_slurm_is_real(
+    slurm: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "status", lambda _: server.Running(4599, 4600, 12, "server.log", "real", slurm))
+    assert run(tmp_path, "status") == 0
+    assert words in capsys.readouterr().out
+
+
 def test_status_is_1_without_a_sandbox(tmp_path: Path, calls: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path, "status") == 1
     assert capsys.readouterr().out == "The sandbox does not run.\n"

@@ -1,6 +1,8 @@
 """HyperPod task governance: the quota engine that comes as an EKS add-on and takes its quotas from SageMaker's API."""
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
+
+from pydantic import StringConstraints
 
 from ..base import Settings
 
@@ -24,8 +26,29 @@ TYPES: Final[dict[QuotaType, str]] = {
 """CloudFormation's types for them."""
 
 
+# Source: CloudFormation schemas of both types, 2026-10-20.
+ObjectName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$", max_length=63)]
+Description = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=1024)]
+
+
+class ComputeQuota(Settings):
+    """What a team's compute quota of engine hyperpod is called, and whether it holds."""
+
+    name: ObjectName | None = None
+    """Its name. Default: the team's. A change replaces the quota."""
+    description: Description | None = None
+    """What it is for, as the SageMaker console shows it."""
+    state: Literal["enabled", "disabled"] | None = None
+    """disabled keeps the quota and turns it off. SageMaker's default is enabled."""
+
+
 class TaskGovernance(Settings):
     """Settings of engine hyperpod."""
+
+    name: ObjectName | None = None
+    """Name of the scheduler configuration. Default: the cluster's. A change replaces it."""
+    description: Description | None = None
+    """What the scheduler configuration is for, as the SageMaker console shows it."""
 
     fallback: tuple[QuotaType, ...] = ()
     """Resource types that CloudFormation lacks in your region. A function of ours makes what they would, through

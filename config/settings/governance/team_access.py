@@ -124,6 +124,9 @@ class TeamAccess(Settings):
     """What each container gets and may have."""
     network: TeamNetwork | None = None
     """Keeps the network traffic of other teams out; `{}` isolates without exceptions. Open when absent."""
+    mlflow: bool = False
+    """Whether its jobs record runs in the environment's MLflow app: they find MLFLOW_TRACKING_URI, and roles that are
+    made for its service accounts may call the app."""
     instance_metadata: bool = False
     """Whether pods reach their node's instance metadata, and with it the credentials of the node's role."""
     pod_security: Literal["privileged", "baseline", "restricted"] | None = None

@@ -8,15 +8,17 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, StringConstraints, model_serializer
 
 from ..base import Settings
+from ..plans import Instant
 from .engines import KaiSettings, YuniKornSettings
 from .kueue import Kueue
-from .task_governance import TaskGovernance
+from .task_governance import ComputeQuota, TaskGovernance
 from .team_access import TeamAccess
 
 # HyperPod's pattern of team and priority class names with the upper bound that it means to set.
 TeamName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9](-*[a-z0-9])*$", max_length=40)]
 PriorityName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9](-*[a-z0-9])*$", max_length=40)]
 DepartmentName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9](-*[a-z0-9])*$", max_length=40)]
+OverrideName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9](-*[a-z0-9])*$", max_length=40)]
 # What a quota counts: an instance group by its name, or an instance type wherever its instances are.
 QuotaKey = Annotated[
     str, StringConstraints(pattern=r"^([a-zA-Z0-9](-*[a-zA-Z0-9])*|ml\.[a-z0-9-]+\.[a-z0-9]+)$", max_length=64)
@@ -82,6 +84,25 @@ AmountOrInstances = Annotated[
 ]
 
 
+class TeamBudget(Settings):
+    """Accelerator-hours that a team may hold in a period, within its quota and borrowed, and what happens then.
+
+    Periods begin at midnight UTC: weeks on Monday, months and quarters of the calendar on their first day.
+    """
+
+    accelerator_hours: Annotated[float, Field(gt=0, le=1_000_000_000, allow_inf_nan=False)]
+    """Hours of GPUs or Neuron devices in each period."""
+    period: Literal["week", "month", "quarter"] = "month"
+    """How long it lasts before it begins anew."""
+    warn_at_percent: int = Field(default=80, ge=1, le=99)
+    """The percentage of it at which an alert warns."""
+    when_reached: Literal["warn", "demote", "hold"] = "warn"
+    """What `podwright budgets --apply` does from then to the end of the period: nothing, give all work of the team the
+    priority of `demote_to`, or admit no more of it; what runs keeps running."""
+    demote_to: PriorityName | None = None
+    """The priority class whose priority its work has then at most; only with demote."""
+
+
 class Team(Settings):
     """A team with what it is guaranteed, and what it lends and borrows beyond that."""
 
@@ -100,6 +121,12 @@ class Team(Settings):
     """Its share of what several teams want to borrow at once, relative to the others' weights."""
     preempt: Literal["lower_priority", "never"] = "lower_priority"
     """Whether its own work of higher priority may stop its own work of lower priority."""
+    min_runtime_seconds: Annotated[int, Field(ge=1, le=604800)] | None = None
+    """Seconds that its work runs before others, or its own of higher priority, may stop it; only with engine kai."""
+    budget: TeamBudget | None = None
+    """Accelerator-hours that it may hold in a period; only with engines hyperpod and kueue."""
+    compute_quota: ComputeQuota | None = None
+    """Name, description and state of its compute quota; only with engine hyperpod."""
     users: tuple[UserName, ...] = ()
     """Its people: keys of `users`."""
     access: TeamAccess | None = None
@@ -133,6 +160,32 @@ class WaitForPods(Settings):
     """Tries after a timeout before the job is set aside; without end when absent."""
 
 
+class TeamOverride(Settings):
+    """What is otherwise with a team for a time. What is left out stays as the team has it."""
+
+    quota: dict[QuotaKey, AmountOrInstances] = {}
+    """Amounts in place of the team's own, by instance group or type; what is not named stays."""
+    share: Sharing | None = None
+    """What happens to idle capacity."""
+    borrow_limit_percent: Annotated[int, Field(ge=1, le=500)] | None = None
+    """How much it may borrow, in percent of its own quota."""
+    borrow_limits: dict[QuotaKey, AmountOrInstances] = {}
+    """Limits in place of the team's own, by instance group or type; what is not named stays."""
+    weight: Annotated[int, Field(ge=0, le=100)] | None = None
+    """Its share of what several teams want to borrow at once."""
+
+
+class Override(Settings):
+    """Other quotas from a moment to another. A deployment in between has them; `pipeline:` deploys at both moments."""
+
+    begin: Instant
+    """From when on."""
+    end: Instant
+    """Until when."""
+    teams: dict[TeamName, TeamOverride] = Field(min_length=1)
+    """What is otherwise, by team."""
+
+
 class Governance(Settings):
     """Quotas of teams and the order of their work."""
 
@@ -159,6 +212,8 @@ class Governance(Settings):
     """Departments by name, each a part of the whole or of another one."""
     teams: dict[TeamName, Team] = {}
     """Teams by name. Order has no meaning."""
+    overrides: dict[OverrideName, Override] = {}
+    """Quotas that are others for a time, by name."""
 
 
 class User(Settings):

@@ -50,6 +50,8 @@ class Job(Settings):
     """A key of `governance.priorities`; the engine's lowest when absent."""
     image: ImageName
     """Container image, best with a digest."""
+    image_gb: float | None = Field(default=None, gt=0, le=1000)
+    """Size of the image in GB as its registry counts it, which is compressed: what JOB054 estimates its pull from."""
     command: tuple[Argument, ...] = ()
     """What runs, and its arguments; the image's own when absent. `$(NAME)` stands for an environment variable."""
     env: dict[VariableName, Argument] = {}

@@ -1,11 +1,11 @@
-"""Ray, MPI and plain jobs, and NVIDIA's NCCL tests."""
+"""Ray, MPI and plain jobs, sets of them, groups with a leader, and NVIDIA's NCCL tests."""
 
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
 from ..base import Settings
-from .base import DistributedJob, ObjectName, Seconds
+from .base import Argument, DistributedJob, ObjectName, Seconds
 
 _Version = Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$")]
 _Vcpu = Annotated[float, Field(gt=0, le=1024, allow_inf_nan=False)]
@@ -23,26 +23,22 @@ class SmallPod(Settings):
     """GiB."""
 
 
-class RayJob(DistributedJob):
-    """A Ray cluster by KubeRay that runs `command` once and goes: `nodes` workers, and a head beside them.
+class RayHead(SmallPod):
+    """Ray's head, on a node of the same group."""
 
-    Queues count all of it as long as it lasts, and stopping it stops the head too.
-    """
+    accelerators: int = Field(default=0, ge=0, le=128)
+    """GPUs or Neuron devices of its own, besides those of the workers. Ray then gives it tasks, too."""
 
-    kind: Literal["ray"]
-    """Kind of job."""
+
+class _Ray(DistributedJob):
+    """What a Ray cluster is, whether it lasts for one job or for many."""
+
     ray_version: _Version
     """Version of Ray in the image."""
-    head: SmallPod = SmallPod.model_construct(vcpu=4.0, memory_gib=16.0)
-    """Ray's head, which schedules and runs no tasks."""
+    head: RayHead = RayHead.model_construct(vcpu=4.0, memory_gib=16.0)
+    """Ray's head, which schedules; it runs tasks where it has accelerators."""
     max_nodes: int | None = Field(default=None, ge=1, le=6758)
     """Workers at most, when Ray itself asks for more and gives them back; as many as at the start when absent."""
-    retries: int = Field(default=0, ge=0, le=100)
-    """Times that the cluster is made anew and the job run again."""
-    active_deadline_seconds: Seconds | None = None
-    """The job ends after this, finished or not."""
-    keep_seconds: Seconds = 600
-    """How long the cluster stays after the job, to be looked at. Its pods keep their nodes; their quota is free."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -57,8 +53,94 @@ class RayJob(DistributedJob):
 
     @property
     def beside(self) -> tuple[SmallPod, ...]:
+        """Pods beside the workers: the head."""
+        return (self.head,)
+
+
+class RayJob(_Ray):
+    """A Ray cluster by KubeRay that runs `command` once and goes: `nodes` workers, and a head beside them.
+
+    Queues count all of it as long as it lasts, and stopping it stops the head too.
+    """
+
+    kind: Literal["ray"]
+    """Kind of job."""
+    retries: int = Field(default=0, ge=0, le=100)
+    """Times that the cluster is made anew and the job run again."""
+    active_deadline_seconds: Seconds | None = None
+    """The job ends after this, finished or not."""
+    keep_seconds: Seconds = 600
+    """How long the cluster stays after the job, to be looked at. Its pods keep their nodes; their quota is free."""
+
+    @property
+    def beside(self) -> tuple[SmallPod, ...]:
         """Pods beside the workers: the head, and what submits the command, in the same pod."""
         return self.head, SmallPod(vcpu=0.5, memory_gib=1)
+
+
+class RayCluster(_Ray):
+    """A Ray cluster by KubeRay that stays until somebody stops it: people send their jobs to its head.
+
+    Queues count all of it as long as it is there, whether anybody uses it or not.
+    """
+
+    kind: Literal["ray_cluster"]
+    """Kind of job."""
+
+
+class JobSet(DistributedJob):
+    """A set of Kubernetes' Jobs by JobSet's controller: `nodes` pods that find each other by name and fail together.
+
+    A pod finds its number in JOB_COMPLETION_INDEX and the first pod of all under MASTER_ADDR.
+    """
+
+    kind: Literal["jobset"]
+    """Kind of job."""
+    slices: int = Field(default=1, ge=1, le=1000)
+    """Jobs that the pods are divided into; one number of JOB_COMPLETION_INDEX is there in each."""
+    retries: int = Field(default=0, ge=0, le=1000)
+    """Times that all pods are made anew before the job fails."""
+    active_deadline_seconds: Annotated[int, Field(ge=1, le=31_536_000)] | None = None
+    """The job ends after this, finished or not."""
+    keep_seconds: Seconds = 604_800
+    """How long the finished job stays to be looked at."""
+
+    @model_validator(mode="after")
+    def _whole_slices(self) -> Self:
+        if self.start % self.slices:
+            raise ValueError(f"slices that divide nodes, and {self.slices} does not divide {self.start}")
+        return self
+
+    @property
+    def parts(self) -> int:
+        """Parts in which pods are numbered anew."""
+        return self.slices
+
+
+class LeaderWorkerSet(DistributedJob):
+    """Groups of pods by LeaderWorkerSet's controller, each with a leader, that serve until somebody stops them.
+
+    A model that is too large for one node runs on a group. Pods find their leader in LWS_LEADER_ADDRESS, the size of
+    the group in LWS_GROUP_SIZE and their number in LWS_WORKER_INDEX. Queues admit one group after the other.
+    """
+
+    kind: Literal["leader_worker_set"]
+    """Kind of job."""
+    nodes: int | None = Field(default=None, ge=1, le=6758)
+    """Pods of a group, its leader among them. 1 when absent."""
+    replicas: int = Field(default=1, ge=1, le=1000)
+    """Groups."""
+    leader_command: tuple[Argument, ...] = ()
+    """What runs in leaders in place of `command`."""
+    restart: Literal["group", "pod"] = "group"
+    """What is made anew when a pod fails: all of its group, or itself."""
+    wait_for_leader: bool = False
+    """Make the other pods of a group when its leader is ready."""
+
+    @property
+    def parts(self) -> int:
+        """Parts in which pods are numbered anew."""
+        return self.replicas
 
 
 class _Mpi(DistributedJob):

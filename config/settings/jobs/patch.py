@@ -22,7 +22,7 @@ def patch_of(text: str) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("YAML of fewer levels") from None
     if not isinstance(patch, dict) or not patch:
-        raise ValueError("a mapping as YAML text, such as `patch: |` with `spec:` in the next line")
+        raise ValueError("a mapping as YAML text: `|` at the end of this line, and `name: value` in the next ones")
     return patch
 
 

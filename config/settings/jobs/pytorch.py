@@ -200,7 +200,7 @@ class RecipeJob(DistributedJob):
     ] = {}
     """Settings of the recipe by Hydra's path, such as recipes.training_config.training_args.training_dir."""
     elastic: Elastic | None = None
-    """Grow and shrink. With `values` the recipe's scale_config has to name the same sizes."""
+    """Grow and shrink, over sizes that the recipe's scale_config has settings for."""
 
     @property
     def sizes(self) -> tuple[int, ...]:

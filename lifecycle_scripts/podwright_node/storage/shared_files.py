@@ -105,7 +105,7 @@ def mount(node: Node, remote: Remote) -> None:
             node.run(*_probe(node, remote), timeout=PROBE_SECONDS)
         except Failure as failure:
             _unmount(node, remote)
-            raise Failure(
+            raise type(failure)(
                 f"{remote.where} ({remote.what}): {failure}",
                 f"see `journalctl -u {remote.name}`, that the file system is available, and that its security group "
                 "lets this node in",

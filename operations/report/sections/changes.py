@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ...effects.quota_effect import HEADERS, effect_rows
 from ...environments import costs as cost
 from ..scene import Scene
 from ..views import Badge, Cell, Code, Fact, Table, plural
@@ -95,6 +96,8 @@ class View:
     facts: Sequence[Fact] = ()
     stacks: Sequence[Stack] = ()
     permissions: Table | None = None
+    quotas: Table | None = None
+    """What another policy would have done to the same work."""
 
 
 def collect(scene: Scene) -> dict[str, Any]:
@@ -118,7 +121,18 @@ def view(data: dict[str, Any], document: dict[str, Any]) -> View:
         facts=list(_sums(data)),
         stacks=[_stack(stack) for stack in stacks],
         permissions=_permissions(data.get("permissions") or []),
+        quotas=_quotas(data.get("quota_effect")),
     )
+
+
+def _quotas(effect: dict[str, Any] | None) -> Table | None:
+    """What a change of quotas would have done to the work of the last days."""
+    if not effect:
+        return None
+    caption = (
+        f"The same {effect['jobs']:,} jobs ({effect['work']}) under the deployed quotas and under those of the file"
+    )
+    return Table(caption, HEADERS, list(effect_rows(effect)), right=range(1, len(HEADERS)))
 
 
 def _approval(approval: dict[str, Any]) -> Approval:

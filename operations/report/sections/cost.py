@@ -82,8 +82,8 @@ def _teams(teams: Sequence[dict[str, Any]]) -> Table:
 
 
 def _bounded(sums: dict[str, Any], which: str) -> str:
-    """A sum; `at least` where parts of it are unknown or known to cost more."""
-    if not sums["monthly"] and sums["unknown"]:
+    """A sum; `at least` where parts of it are unknown or known to cost more, no figure where it would mislead."""
+    if sums["misleading"] or (not sums["monthly"] and sums["unknown"]):
         return "unknown"
     least = "at least " if sums["unknown"] or sums["lower_bound"] else ""
     return f"{least}{cost.money(sums[which])}"

@@ -4,14 +4,16 @@ What an alert means and what to do about it stands on its page, which `podwright
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from ....config.catalog.instance_types import Catalog
 from ....config.settings.environment import Environment
+from ....config.settings.governance.teams import TeamBudget
 from ....config.settings.observability import Observability
+from ...quota.budgets import budgets
 from ..collected import collected, names_in
 from ..recordings import INTERVAL_SECONDS, filled, rate_seconds
 from . import capacity, gpus, jobs, nodes, teams, upkeep
@@ -40,6 +42,8 @@ class Watched:
     """What hands out its work; alerts on the other are left out."""
     instances: int
     """Instances that its file allows, in all groups together."""
+    budgets: Mapping[str, TeamBudget] = field(default_factory=dict)
+    """Budgets of its teams."""
     metrics: frozenset[str] | None = None
     """What is measured of it; alerts on anything else are left out. None when all is."""
 
@@ -48,7 +52,8 @@ def watched(environment: Environment, types: Catalog) -> Watched:
     """The cluster of an environment."""
     orchestrator = "slurm" if environment.cluster.orchestrator == "slurm" else "eks"
     instances = sum(group.count for group in environment.groups.values())
-    return Watched(environment.cluster.name, orchestrator, instances, collected(environment, types))
+    named = budgets(environment.governance.teams)
+    return Watched(environment.cluster.name, orchestrator, instances, named, collected(environment, types))
 
 
 @cache
@@ -79,6 +84,8 @@ def wanted(settings: Observability, cluster: Watched) -> Iterator[Alert]:
     for alert in alerts().values():
         decided = alert.minutes is not None and "$threshold" not in alert.expression
         if alert.name in settings.alerts.silenced or alert.orchestrator not in ("any", cluster.orchestrator):
+            continue
+        if "team:budget_" in alert.expression and not cluster.budgets:
             continue
         # An alert on what nobody measures would look as if it watched; `unmeasured` names those that are left out.
         if cluster.metrics is not None and not names_in(alert.expression) <= cluster.metrics:

@@ -36,6 +36,8 @@ def threshold_text(alert: Alert) -> str:
     return {
         "InstanceCountSurge": "the instances that the file has, in all groups together",
         "SpendAboveBudget": "`budget_usd_per_month`",
+        "BudgetNear": "`warn_at_percent` of the team's budget",
+        "BudgetReached": "the team's budget",
     }.get(alert.name, "none")
 
 

@@ -17,6 +17,19 @@ ALERTS: Final = (
         orchestrator="eks",
     ),
     Alert(
+        name="QuotaAboveNodes",
+        severity="warning",
+        # Kueue and kube-state-metrics write the names of resources in two ways, so sums over all are compared.
+        expression="sum by (cluster_name) (team:quota:sum{$cluster}) - sum by (cluster_name) ("
+        'kube_node_status_allocatable{$cluster, resource=~"nvidia_com_.+|aws_amazon_com_neuron.+"} '
+        "* on (cluster_name, node) group_left () max by (cluster_name, node) "
+        '(kube_node_status_condition{$cluster, condition="Ready", status="true"})) > 0',
+        summary="Quotas guarantee {{ $value }} accelerators more than nodes that are ready have",
+        # Twice as long as the replacement of a node takes.
+        minutes=60,
+        orchestrator="eks",
+    ),
+    Alert(
         name="QueueWaitLong",
         severity="warning",
         expression="team:admission_wait_seconds:p90{$cluster} / 60 > $threshold",
@@ -42,6 +55,23 @@ ALERTS: Final = (
         expression='max by (cluster_name, cluster_queue) (kueue_cluster_queue_status{$cluster, status="active"}) == 0',
         summary="Queue {{ $labels.cluster_queue }} admits nothing",
         minutes=10,
+        orchestrator="eks",
+    ),
+    Alert(
+        name="BudgetNear",
+        severity="warning",
+        expression="team:budget_used:ratio{$cluster} < 1 and on (cluster_name, team, period) "
+        "team:budget_used:ratio{$cluster} >= on (cluster_name, team, period) team:budget_warning:ratio{$cluster}",
+        summary="{{ $labels.team }} has used {{ $value | humanizePercentage }} of its accelerator-hours of this "
+        "{{ $labels.period }}",
+        orchestrator="eks",
+    ),
+    Alert(
+        name="BudgetReached",
+        severity="warning",
+        expression="team:budget_used:ratio{$cluster} >= 1",
+        summary="{{ $labels.team }} has used {{ $value | humanizePercentage }} of its accelerator-hours of this "
+        "{{ $labels.period }}: its budget is reached",
         orchestrator="eks",
     ),
     Alert(

@@ -7,14 +7,15 @@ from typing import Final
 from ....config.settings.observability import Observability
 from ..collected import names_in
 from ..recordings import filled, rate_seconds
-from . import benchmarks, capacity, elastic, goodput, slurm, storage, tasks, teams
+from . import benchmarks, capacity, elastic, goodput, priorities, slurm, storage, tasks, teams
 from . import cluster as cluster_page
-from .panel import Dashboard, Panel, Row
+from .panel import Choice, Dashboard, Panel, Row
 
 _PAGES: Final = {
     "cluster": cluster_page,
     "tasks": tasks,
     "teams": teams,
+    "priorities": priorities,
     "capacity": capacity,
     "storage": storage,
     "goodput": goodput,
@@ -37,10 +38,12 @@ def dashboards(settings: Observability, *, cluster: str, metrics: Collection[str
     span = rate_seconds(settings.scrape_seconds)
     existing = frozenset(metrics)
     pages = [page.define(settings.targets) for page in _PAGES.values()]
-    return tuple(_of_cluster(page, cluster, span, existing) for page in pages if page.needs in existing)
+    return tuple(_of_cluster(page, cluster, span, existing) for page in pages if existing.intersection(page.needs))
 
 
 def _of_cluster(page: Dashboard, cluster: str, span: int, metrics: frozenset[str]) -> Dashboard:
+    """A page about one cluster, without what there are no metrics for."""
+
     def seen(panel: Panel) -> Panel | None:
         queries = {
             legend: filled(query, cluster=cluster, rate_seconds=span)
@@ -50,5 +53,8 @@ def _of_cluster(page: Dashboard, cluster: str, span: int, metrics: frozenset[str
         return replace(panel, queries=queries) if queries else None
 
     rows = tuple(Row(row.title, tuple(filter(None, map(seen, row.panels)))) for row in page.rows)
-    choices = tuple(choice for choice in page.choices if choice.metric in metrics)
-    return replace(page, rows=tuple(row for row in rows if row.panels), choices=choices)
+    choices: dict[str, Choice] = {}
+    for choice in page.choices:
+        if choice.metric in metrics:
+            choices.setdefault(choice.name, choice)
+    return replace(page, rows=tuple(row for row in rows if row.panels), choices=tuple(choices.values()))

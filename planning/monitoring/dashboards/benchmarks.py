@@ -12,7 +12,7 @@ def define(_: Targets) -> Dashboard:
         name="benchmarks",
         title="Benchmarks",
         says="What nodes measured of themselves when they were created, over time: is new hardware as good as old?",
-        needs="podwright_benchmark_value",
+        needs=("podwright_benchmark_value",),
         rows=(Row("Verdicts", _verdicts()), Row("Kernels", _kernels())),
         choices=(Choice("kernel", "kernel", "podwright_benchmark_value"),),
         hours=168,

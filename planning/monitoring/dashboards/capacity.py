@@ -12,7 +12,7 @@ def define(_: Targets) -> Dashboard:
         name="capacity",
         title="Capacity",
         says="What was bought, whether anybody uses it, and when it ends.",
-        needs="podwright_instances",
+        needs=("podwright_instances",),
         rows=(Row("Training plans", _plans()), Row("Instance groups", _groups()), Row("Pace of spending", _money())),
         hours=168,
     )

@@ -22,7 +22,7 @@ def define(targets: Targets) -> Dashboard:
         name="cluster",
         title="Cluster",
         says="Nodes, GPUs and what connects them: is the cluster well, and is it at work?",
-        needs="podwright_instances",
+        needs=("podwright_instances",),
         rows=(
             Row("Now", _now(targets.gpu_utilization_percent / 100)),
             Row("Nodes", _nodes()),

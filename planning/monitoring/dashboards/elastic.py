@@ -13,7 +13,7 @@ def define(targets: Targets) -> Dashboard:
         name="elastic",
         title="Elastic training",
         says="Jobs that grow and shrink: how large they were, what made them change, and what a change costs.",
-        needs="namespace_job:pods_running:sum",
+        needs=("namespace_job:pods_running:sum",),
         rows=(Row("Size", _size()), Row("What made it change", _causes()), Row("What it costs", _costs(targets))),
         choices=(
             Choice("namespace", "namespace", "namespace_job:pods_running:sum"),

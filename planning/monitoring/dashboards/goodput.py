@@ -14,7 +14,7 @@ def define(targets: Targets) -> Dashboard:
         name="goodput",
         title="Goodput",
         says="The productive share of the time that is paid for, and where the rest goes.",
-        needs="cluster:gpus:count",
+        needs=("cluster:gpus:count",),
         rows=(Row("All jobs", _all(target)), Row("Job by job", _jobs(target)), Row("As GPUs show it", _gpus())),
         hours=24,
     )

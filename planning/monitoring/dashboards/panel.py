@@ -87,7 +87,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What can be chosen above a dashboard: the values of a label of a metric; all at first."""
+    """What can be chosen above a dashboard: the values of a label of a metric; all at first.
+
+    Of several with one name the first counts whose metric is there.
+    """
 
     name: str
     label: str
@@ -102,8 +105,8 @@ class Dashboard:
     """Ends its address; never changes, since people keep links."""
     title: str
     says: str
-    needs: str
-    """The metric or recording without which there is nothing to show."""
+    needs: tuple[str, ...]
+    """Metrics and recordings without any of which there is nothing to show."""
     rows: tuple[Row, ...]
     choices: tuple[Choice, ...] = ()
     hours: int = 6

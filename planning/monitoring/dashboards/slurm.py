@@ -13,7 +13,7 @@ def define(targets: Targets) -> Dashboard:
         name="slurm",
         title="Slurm",
         says="Slurm's nodes, its queue and its GPUs.",
-        needs="slurm_nodes_alloc",
+        needs=("slurm_nodes_alloc",),
         rows=(Row("Nodes", _nodes()), Row("Jobs", _jobs(good))),
     )
 

@@ -14,7 +14,7 @@ def define(_: Targets) -> Dashboard:
         title="Storage",
         says="Shared file systems and local disks, as nodes see them. What FSx itself measures is on CloudWatch's "
         "dashboard.",
-        needs="node_filesystem_size_bytes",
+        needs=("node_filesystem_size_bytes",),
         rows=(Row("Lustre", _lustre()), Row("Disks of nodes", _disks())),
         hours=24,
     )

@@ -15,7 +15,7 @@ def define(targets: Targets) -> Dashboard:
         name="tasks",
         title="Tasks",
         says="Jobs, one by one: what each holds, what it makes of it, and which of its pods holds the others up.",
-        needs="namespace_job:pods_running:sum",
+        needs=("namespace_job:pods_running:sum",),
         rows=(
             Row("What jobs hold", _held()),
             Row("What they make of it", _made(targets)),

@@ -1,6 +1,7 @@
 """Teams: what each is guaranteed, what it takes, and what it makes of it."""
 
 from ....config.settings.observability import Targets
+from ..priority_recordings import NAMESPACE_TEAM
 from .panel import Choice, Dashboard, Panel, Row
 
 _TEAM = '{$cluster, team=~"$team"}'
@@ -13,14 +14,15 @@ def define(targets: Targets) -> Dashboard:
         name="teams",
         title="Teams",
         says="What each team is guaranteed, what it takes, and what it makes of it.",
-        needs="team:quota:sum",
+        needs=("team:quota:sum", "team:pods_running:sum"),
         rows=(
             Row("Allocation against utilization", _two_sides(targets)),
             Row("Borrowed and lent", _exchange()),
             Row("Waiting and preemption", _waiting(targets)),
+            Row("What pods of teams hold", _of_pods(targets)),
             Row("Hours of the last day", _hours()),
         ),
-        choices=(Choice("team", "team", "team:quota:sum"),),
+        choices=(Choice("team", "team", "team:quota:sum"), Choice("team", "team", "team:pods_running:sum")),
         hours=24,
     )
 
@@ -30,10 +32,10 @@ def _sum(recording: str) -> str:
     return f"sum by (team) ({recording}{_TEAM})"
 
 
-def _of_namespaces(recording: str) -> str:
-    """What is recorded by namespace, by team: with task governance its namespace is hyperpod-ns-<team>."""
-    named = f'label_replace({recording}{{$cluster}}, "team", "$1", "namespace", "(?:hyperpod-ns-)?(.+)")'
-    return f"sum by (team) ({named} and on (cluster_name, team) sum by (cluster_name, team) (team:quota:sum{_TEAM}))"
+def _of_namespaces(recording: str, teams: str = "team:quota:sum") -> str:
+    """What is recorded by namespace, by team, of the teams that another recording names."""
+    named = f'label_replace({recording}{{$cluster}}, "team", "$1", "namespace", "{NAMESPACE_TEAM}")'
+    return f"sum by (team) ({named} and on (cluster_name, team) sum by (cluster_name, team) ({teams}{_TEAM}))"
 
 
 def _two_sides(targets: Targets) -> tuple[Panel, ...]:
@@ -157,6 +159,61 @@ def _waiting(targets: Targets) -> tuple[Panel, ...]:
             {"{{team}} {{reason}}": f"team_reason:evictions:increase1h{_TEAM} > 0"},
             "Preempted: a higher priority, or the owner of what was borrowed, took it. PodsReadyTimeout: the pods did "
             "not come up in time.",
+            width=8,
+            may_be_empty=True,
+        ),
+    )
+
+
+def _of_pods(targets: Targets) -> tuple[Panel, ...]:
+    """Teams by their pods: with KAI and YuniKorn, of whose queues no metric is collected."""
+    running = "team:pods_running:sum"
+    return (
+        Panel(
+            "stacked",
+            "GPUs held",
+            "count",
+            {_NAME: f"team:gpus_held:sum{_TEAM}"},
+            "GPUs that running pods of a team hold. What the scheduler guarantees to it is in no metric that is "
+            "collected: `podwright quotas ENV` prints it.",
+            width=8,
+        ),
+        Panel(
+            "lines",
+            "Use of what is held",
+            "fraction",
+            {_NAME: _of_namespaces("namespace:gpu_utilization:avg", running)},
+            "How much of the time the GPUs that a team holds do anything; the dashed line is the environment's target.",
+            {targets.gpu_utilization_percent / 100: "orange"},
+            width=8,
+            most=1,
+        ),
+        Panel(
+            "bars",
+            "GPU hours held and idle",
+            "GPU hours",
+            {_NAME: _of_namespaces("namespace:gpu_idle_hours:sum1d", running)},
+            "GPU-hours of the last day that a team held and did nothing with.",
+            width=8,
+            may_be_empty=True,
+        ),
+        Panel("stacked", "Pods that run", "count", {_NAME: f"{running}{_TEAM}"}, "Pods of a team that run.", width=8),
+        Panel(
+            "stacked",
+            "Pods that wait",
+            "count",
+            {_NAME: f"team:pods_waiting:sum{_TEAM} > 0"},
+            "Pods of a team that wait for a place, or for their image.",
+            width=8,
+            may_be_empty=True,
+        ),
+        Panel(
+            "lines",
+            "Longest wait",
+            "seconds",
+            {_NAME: f"team:waiting_seconds:max{_TEAM} > 0"},
+            "How long the pod of a team has waited that waits longest; the dashed line is the environment's target.",
+            {targets.queue_wait_minutes * 60: "orange"},
             width=8,
             may_be_empty=True,
         ),

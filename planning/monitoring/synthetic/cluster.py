@@ -7,13 +7,15 @@ be tried without an account. Times are seconds since 1970.
 import hashlib
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
 from typing import Literal
 
 from ....config.catalog.instance_types import catalog
 from ....config.settings.environment import Environment
+from ....config.settings.governance.teams import Engine
+from ...quota.team_names import team_namespace
 
 HOUR = 3600.0
 _CHECKPOINT_EVERY, _CHECKPOINT_SECONDS = 1800.0, 120.0
@@ -76,11 +78,13 @@ class Job:
     elastic: bool = False
     restarts: tuple[float, ...] = ()
     """When it was restarted; each time it trains nothing for `RESTART_SECONDS`."""
+    engine: Engine = "hyperpod"
+    """What decides about it, and so names the team's namespace."""
 
     @property
     def namespace(self) -> str:
         """Where its pods are."""
-        return f"hyperpod-ns-{self.team}"
+        return team_namespace(self.engine, self.team)
 
 
 RESTART_SECONDS = 600.0
@@ -225,6 +229,7 @@ def synthetic_cluster(
         for name, plan in environment.training_plans.items()
     ]
     teams, jobs = teams_and_jobs(list(environment.governance.teams) or ["research"], accelerated, start)
+    engine = environment.governance.engine or "hyperpod"
     return SyntheticCluster(
         cluster=environment.cluster.name,
         orchestrator="slurm" if environment.cluster.orchestrator == "slurm" else "eks",
@@ -235,7 +240,7 @@ def synthetic_cluster(
         step=step,
         nodes=drawn,
         teams=teams,
-        jobs=jobs,
+        jobs=[replace(job, engine=engine) for job in jobs],
         plans=plans,
         file_system_gib=float(environment.storage.lustre.capacity_gib or 1200) if environment.storage.lustre else 0.0,
     )

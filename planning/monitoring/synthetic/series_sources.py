@@ -175,6 +175,7 @@ def _pods(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
             if held.job:
                 owner = {"owner_kind": "HyperPodPyTorchJob", "owner_name": held.job.name}
                 created = {"created_by_kind": "HyperPodPyTorchJob", "created_by_name": held.job.name}
+                created["priority_class"] = held.job.priority
                 yield replace(held, labels=held.labels | owner | created)
 
 
@@ -214,6 +215,7 @@ def _queues(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
     for team in cluster.teams:
         queue = f"hyperpod-ns-{team.name}-clusterqueue"
         labels = {"cluster_queue": queue, "preempting_cluster_queue": queue, "cohort": COHORT}
+        labels["priority_class"] = "training-priority"
         yield SeriesSource(labels=labels, team=team)
 
 

@@ -32,6 +32,8 @@ def file_system_zones(environment: Environment) -> Iterator[tuple[Path, str]]:
         yield ("storage", "additional_lustre", name, "zone"), lustre.zone
     if storage.home:
         yield ("storage", "home", "openzfs", "zone"), storage.home.openzfs.zone
+        if storage.home.openzfs.standby_zone:
+            yield ("storage", "home", "openzfs", "standby_zone"), storage.home.openzfs.standby_zone
 
 
 @rule("NET001", ERROR, on=Environment, source="ec2-zones", final=True)
@@ -204,14 +206,22 @@ def subnets_of_zones(environment: Environment) -> Problems:
 
 
 @rule("NET012", WARNING, on=Environment, source="local-zones")
-def lustre_in_local_zone(environment: Environment) -> Problems:
-    """Lustre in a Local Zone."""
+def file_systems_in_local_zone(environment: Environment) -> Problems:
+    """A new file system in a Local Zone."""
     for name, lustre in environment.storage.lustres.items():
         if lustre.existing is None and is_local(lustre.zone):
             yield Problem(
                 (*lustre_path(name), "zone"),
                 f"{lustre.zone} is a Local Zone, and not all of them have PERSISTENT_2 file systems",
                 "ask `aws fsx` or your account team before you deploy",
+            )
+    homes = (each for each in file_system_zones(environment) if "openzfs" in each[0])
+    for path, name in homes:
+        if is_local(name):
+            yield Problem(
+                path,
+                f"{name} is a Local Zone, and nobody publishes which of them have OpenZFS",
+                "ask `aws fsx` or your account team before you deploy, or put it into an Availability Zone",
             )
 
 

@@ -1,20 +1,21 @@
 """Rules on the EKS control plane and on cluster-wide settings of HyperPod."""
 
 from ipaddress import IPv4Network
+from typing import get_args
 
 from ....config.catalog.eks_versions import eks_versions
 from ....config.catalog.instance_types import Catalog
 from ....config.catalog.limits import limits
 from ....config.catalog.software_matrix import number
 from ....config.findings import listed
-from ....config.settings.cluster import Cluster, Eks
+from ....config.settings.cluster import AddonName, Cluster, Eks
 from ....config.settings.environment import Environment
 from ....config.settings.groups import InstanceGroup
 from ...kubernetes.addons import addon_pins, installed_addons, unpinned_addons
 from ..capacity.zones import sections
 from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
 from ..groups.groups import accelerated
-from ..network.network import UNROUTED
+from ..network.network import PRIVATE, UNROUTED
 
 _ALL_LOGS = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 
@@ -310,6 +311,67 @@ def addons_of_nothing(environment: Environment) -> Problems:
                 f"{listed(sorted(installed), 'and') or 'nothing'}",
                 "turn on the part that needs it, or remove the version",
             )
+
+
+@rule("CLU025", ERROR, on=Environment, source="")
+def addon_settings_of_nothing(environment: Environment) -> Problems:
+    """A configuration of an add-on that nothing installs, or an add-on that stands twice."""
+    eks, installed = environment.cluster.eks, installed_addons(environment)
+    for name in eks.addon_configurations:
+        if name not in installed:
+            yield Problem(
+                ("cluster", "eks", "addon_configurations", name),
+                f"{name} has a configuration here, and nothing in this environment installs it",
+                "turn on the part that needs it, or remove the configuration",
+            )
+    for name in eks.further_addons:
+        if name in get_args(AddonName):
+            yield Problem(
+                ("cluster", "eks", "further_addons", name),
+                f"podwright installs {name} itself, where a part of the environment needs it",
+                "take it out; `addons` holds another version, and `addon_configurations` values of it",
+            )
+
+
+@rule("CLU026", ERROR, on=Environment, source="eks-api", final=True)
+def service_range(environment: Environment) -> Problems:
+    """A range of services that EKS does not take."""
+    path, eks, network = ("cluster", "eks", "service_cidr"), environment.cluster.eks, environment.network
+    if eks.existing or eks.service_cidr is None or environment.cluster.orchestrator != "eks":
+        return
+    block, (widest, narrowest) = IPv4Network(eks.service_cidr), limits().eks.service_prefix
+    if not widest <= block.prefixlen <= narrowest:
+        yield Problem(
+            path,
+            f"service_cidr is {block}; allowed: /{widest} to /{narrowest}",
+            "a /16 holds more services than a cluster can have",
+        )
+    if not any(block.subnet_of(private) for private in PRIVATE):
+        yield Problem(
+            path,
+            f"service_cidr is {block}; allowed: a part of {listed(map(str, PRIVATE))}",
+            "choose a private range that nothing else uses",
+        )
+    ranges = [network.vpc.cidr] if network.vpc else [network.cidr, *network.secondary_cidrs]
+    for text in ranges:
+        if block.overlaps(IPv4Network(text)):
+            yield Problem(
+                path,
+                f"service_cidr is {block}, which overlaps {text} of the VPC: services would hide what is there",
+                "choose a range outside of the VPC",
+            )
+
+
+@rule("CLU027", WARNING, on=Eks, source="eks-access")
+def second_list_of_people(eks: Eks) -> Problems:
+    """People whom no access entry names."""
+    if eks.existing is None and eks.authentication != "API":
+        yield Problem(
+            "authentication",
+            f"authentication is {eks.authentication}: the ConfigMap aws-auth gives rights too, which neither this file "
+            "nor `podwright drift` shows",
+            "leave it out, or use it while you move people to access entries",
+        )
 
 
 def _newest_documented() -> str:

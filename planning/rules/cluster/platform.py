@@ -171,6 +171,36 @@ def provider_of_an_existing_cluster(environment: Environment) -> Problems:
         )
 
 
+@rule("PLF012", ERROR, on=Environment, source="")
+def runs_nobody_records(environment: Environment) -> Problems:
+    """Runs that nobody records."""
+    for name, team in environment.governance.teams.items():
+        if team.access and team.access.mlflow and environment.platform.mlflow is None:
+            yield Problem(
+                ("governance", "teams", name, "access", "mlflow"),
+                f"mlflow is true for {name}, and the environment has no MLflow app",
+                "add `platform: {mlflow: {}}`, or set MLFLOW_TRACKING_URI under `env` of its jobs for one elsewhere",
+            )
+
+
+@rule("PLF013", WARNING, on=Environment, source="service-authorization")
+def runs_without_permission(environment: Environment) -> Problems:
+    """A job that may not record its runs."""
+    for name, job in environment.jobs.items():
+        team = environment.governance.teams.get(job.team) if job.team else None
+        if job.kind == "sbatch" or not (team and team.access and team.access.mlflow):
+            continue
+        account = team.access.service_accounts.get(job.service_account or "")
+        if account is None or account.role:
+            why = f"{job.service_account} has a role of yours" if account else "its pods have no role"
+            yield Problem(
+                ("jobs", name, "service_account"),
+                f"{name} finds the MLflow app, and {why}: calls need sagemaker:CallMlflowAppApi",
+                f"name a service account of {job.team} whose role podwright makes, or give your role that permission "
+                "and accept this",
+            )
+
+
 @rule("PLF020", ERROR, on=Environment, source="batch-quota-share", final=True)
 def shares_of_teams(environment: Environment) -> Problems:
     """A share of a queue for a team that does not exist."""
@@ -221,3 +251,55 @@ def _labelled(environment: Environment) -> Iterator[tuple[str, InstanceGroup]]:
     for name, group in environment.instance_groups.items():
         if MIG_LABEL in group.labels:
             yield name, group
+
+
+@rule("PLF023", ERROR, on=Environment, source="batch-quota-share", final=True)
+def training_jobs_of_queues(environment: Environment) -> Problems:
+    """A training job that no queue takes."""
+    for name, job in environment.training_jobs.items():
+        path, queue = ("training_jobs", name), environment.training_job_queues.get(job.queue)
+        if name in environment.jobs:
+            yield Problem(path, f"`jobs` has {name} too, and `podwright submit` takes one name", "rename one of them")
+        if queue is None:
+            known = listed(environment.training_job_queues, "and")
+            yield Problem((*path, "queue"), f"{job.queue} is no queue; queues are {known}", "correct the name")
+            continue
+        if job.team not in queue.quota:
+            yield Problem(
+                (*path, "team"),
+                f"{job.team} has no share of {job.queue}; {listed(queue.quota, 'and')} have",
+                f"give it one under training_job_queues.{job.queue}.quota, or choose another queue",
+            )
+        if job.priority and job.priority not in environment.governance.priorities:
+            yield Problem(
+                (*path, "priority"),
+                f"{job.priority} is not under governance.priorities; known are "
+                f"{listed(environment.governance.priorities, 'and')}",
+                "correct the name, or add it",
+            )
+        most = queue.capacity.get(job.instance_type, 0)
+        if job.nodes > most:
+            yield Problem(
+                (*path, "nodes" if most else "instance_type"),
+                f"it asks for {job.nodes} {job.instance_type}, and {job.queue} has {most}: it would never start",
+                f"ask for what the queue has: {listed(queue.capacity, 'and')}",
+            )
+
+
+@rule("PLF024", WARNING, on=Environment, source="batch-quota-share")
+def training_jobs_of_shares(environment: Environment) -> Problems:
+    """A training job that is larger than what its team may have."""
+    for name, job in environment.training_jobs.items():
+        queue, team = environment.training_job_queues.get(job.queue), environment.governance.teams.get(job.team)
+        if queue is None or team is None or job.team not in queue.quota:
+            continue
+        own = queue.quota[job.team].get(job.instance_type, 0)
+        # One percentage of its own capacity holds for what it borrows of each type.
+        borrowed = own * team.borrow_limit_percent // 100 if team.share == "lend_and_borrow" else 0
+        if own + borrowed < job.nodes <= queue.capacity.get(job.instance_type, 0):
+            yield Problem(
+                ("training_jobs", name, "nodes"),
+                f"it asks for {job.nodes} {job.instance_type}; {job.team} has {own} of {job.queue} and may borrow "
+                f"{borrowed}",
+                "ask for fewer, or raise the team's quota or borrow_limit_percent",
+            )

@@ -1,11 +1,14 @@
 """Rules on the Slurm orchestrator: its groups, who configures it, and its accounts."""
 
+import re
+
 from ....config.catalog.limits import limits
+from ....config.catalog.zones import is_local
 from ....config.findings import listed
 from ....config.settings.cluster import Cluster
 from ....config.settings.environment import Environment
 from ....config.settings.groups import InstanceGroup
-from ....config.settings.slurm import AccountingDatabase, GroupSlurm
+from ....config.settings.slurm import API_PARTITION_NAME, AccountingDatabase, GroupSlurm
 from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
 
 _EVERYWHERE = "dev"
@@ -269,4 +272,38 @@ def secret_permission(environment: Environment) -> Problems:
                 ("instance_groups", name, "role"),
                 f"the controller reads the database's secret as {group.role}, which podwright does not write",
                 "allow secretsmanager:GetSecretValue on the secret, and kms:Decrypt on its key",
+            )
+
+
+@rule("SLU018", ERROR, on=Environment, source="cfn-cluster", final=True)
+def partition_of_the_api(environment: Environment) -> Problems:
+    """A partition whose name the API does not take."""
+    if not on_slurm(environment) or environment.cluster.slurm.configuration != "api":
+        return
+    for name, group in environment.instance_groups.items():
+        partition = group.slurm.partition if group.slurm else None
+        if partition and not re.fullmatch(API_PARTITION_NAME, partition):
+            yield Problem(
+                ("instance_groups", name, "slurm", "partition"),
+                f"partition is {partition}; with `configuration: api` allowed: letters, digits and hyphens within",
+                "choose such a name, or set `configuration: provisioning_parameters`, which takes _ and . too",
+            )
+
+
+@rule("SLU019", ERROR, on=Environment, source="local-zones")
+def controller_beside_workers(environment: Environment) -> Problems:
+    """A controller and workers on two sides of a Local Zone's border."""
+    if not on_slurm(environment):
+        return
+    heads = {zone for group in of_type(environment, "controller").values() for zone in group.zone_ids}
+    for name, group in of_type(environment, "compute").items():
+        apart = [zone for zone in group.zone_ids if heads and zone not in heads]
+        # Between Availability Zones of a region there is no such border.
+        across = [zone for zone in apart if is_local(zone) or any(map(is_local, heads))]
+        if across:
+            yield Problem(
+                ("instance_groups", name, "zone"),
+                f"{name} is in {listed(across, 'and')} and the controller in {listed(sorted(heads), 'and')}; a Local "
+                "Zone holds both or neither",
+                "put the controller into the Local Zone, too",
             )

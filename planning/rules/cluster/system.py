@@ -15,10 +15,10 @@ _PATH = ("instance_groups",)
 def exists(environment: Environment) -> Problems:
     """A system group that is not there."""
     name = environment.cluster.system_group
-    if name not in environment.instance_groups and environment.has_cluster:
+    if name not in environment.groups and environment.has_cluster:
         yield Problem(
             ("cluster", "system_group"),
-            f"system_group is {name}; instance groups are {listed(environment.instance_groups, 'and')}",
+            f"system_group is {name}; instance groups are {listed(environment.groups, 'and')}",
             "name one of them, or leave it out",
         )
 

@@ -15,7 +15,7 @@ from ..quota.quotas import policy
 # A Deployment of the pool's scheduler is called so, and a Service of that name has to be a DNS label.
 _SCHEDULER = "kai-scheduler-"
 # Their objects have no field for the scheduler of the pods.
-_WITHOUT_SCHEDULER = ("inference", "space", "train")
+_WITHOUT_SCHEDULER = ("inference", "jumpstart", "space", "train")
 
 
 @rule("GOV070", WARNING, on=Governance, source="kai-docs")
@@ -88,6 +88,26 @@ def kai_stops_what_is_over(governance: Governance) -> Problems:
             "for the team's own higher priorities; pods beyond the fewest of an elastic job can still be",
             "nothing, if that is good enough",
         )
+
+
+@rule("GOV094", WARNING, on=Governance, source="kai-docs")
+def kai_alone_waits(governance: Governance) -> Problems:
+    """A minimum of time that an engine does not keep."""
+    for name, team in governance.teams.items():
+        path = ("teams", name, "min_runtime_seconds")
+        if team.min_runtime_seconds and governance.engine != "kai":
+            yield Problem(
+                path,
+                f"work of {name} may be stopped at once: only KAI has a time before that",
+                "remove it, write checkpoints more often, or use engine kai",
+            )
+        elif team.min_runtime_seconds and team.department:
+            yield Problem(
+                path,
+                f"teams outside of {team.department} may stop work of {name} at once: between departments KAI takes "
+                "the time of the department's queue, which has none",
+                "take the team out of the department, or accept this",
+            )
 
 
 @rule("GOV075", WARNING, on=Governance, source="kai-scheduling")

@@ -20,11 +20,15 @@ _SETTINGS: Final = ("governance", "kueue")
 _FRAMEWORKS: Final = {
     "pytorch": "kubeflow.org/pytorchjob",
     "ray": "ray.io/rayjob",
+    "ray_cluster": "ray.io/raycluster",
+    "jobset": "jobset.x-k8s.io/jobset",
+    "leader_worker_set": "leaderworkerset.x-k8s.io/leaderworkerset",
     "mpi": "kubeflow.org/mpijob",
     "nccl_test": "kubeflow.org/mpijob",
     "train": "trainer.kubeflow.org/trainjob",
     "job": "batch/job",
     "inference": "pod",
+    "jumpstart": "pod",
     "space": "pod",
 }
 

@@ -1,10 +1,13 @@
 """Rules on HyperPod task governance, the engine that comes as an EKS add-on."""
 
+from collections.abc import Iterator
+
 from ....config.catalog.limits import limits
 from ....config.catalog.regions import UnknownRegion, region
 from ....config.catalog.software_matrix import number
+from ....config.findings import Path, listed
 from ....config.settings.environment import Environment
-from ....config.settings.governance.task_governance import ADDON, NAMED_REGIONS
+from ....config.settings.governance.task_governance import ADDON, NAMED_REGIONS, ComputeQuota
 from ...kubernetes.addons import addon_pins, addon_version
 from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
 
@@ -81,6 +84,7 @@ def task_governance_elsewhere(environment: Environment) -> Problems:
         return
     specified = [_SETTINGS] if "task_governance" in environment.governance.model_fields_set else []
     specified += [("cluster", "eks", "addons", ADDON)] if ADDON in environment.cluster.eks.addons else []
+    specified += [path for path, _ in _compute_quotas(environment)]
     for path in specified:
         yield Problem(
             path,
@@ -102,3 +106,42 @@ def pinned_task_governance(environment: Environment) -> Problems:
             "deployment, if it has one",
             f"pin one here, or use Kubernetes {pinned[-1]}",
         )
+
+
+@rule("GOV046", ERROR, on=Environment, source="cfn-compute-quota", final=True)
+def quota_names(environment: Environment) -> Problems:
+    """Two compute quotas of one name."""
+    teams: dict[str, str] = {}
+    for team, settings in environment.governance.teams.items():
+        named = settings.compute_quota.name if settings.compute_quota else None
+        name = named or team
+        if environment.governance.engine == "hyperpod" and name in teams:
+            # Said at the one that the file names: the other may be called by its team.
+            stated, other = (team, teams[name]) if named else (teams[name], team)
+            yield Problem(
+                (*_GOVERNANCE, "teams", stated, "compute_quota", "name"),
+                f"name is {name}, and so is the quota of {other}; a cluster takes no two quotas of a name",
+                "choose another name, or leave it out",
+            )
+        teams.setdefault(name, team)
+
+
+@rule("GOV047", WARNING, on=Environment, source="sagemaker-api")
+def jobs_of_a_quota_that_is_off(environment: Environment) -> Problems:
+    """Jobs of a team whose quota is off."""
+    for path, quota in _compute_quotas(environment):
+        jobs = [name for name, job in environment.jobs.items() if job.team == path[2] and quota.state == "disabled"]
+        if jobs:
+            yield Problem(
+                (*path, "state"),
+                f"state is disabled, and {listed(jobs, 'and')} of {path[2]} waits in its queue: a quota that is off "
+                "admits nothing",
+                "set `state: enabled` before they are submitted",
+            )
+
+
+def _compute_quotas(environment: Environment) -> Iterator[tuple[Path, ComputeQuota]]:
+    """What the file says of the compute quotas of teams, with where it says it."""
+    for team, settings in environment.governance.teams.items():
+        if settings.compute_quota:
+            yield (*_GOVERNANCE, "teams", team, "compute_quota"), settings.compute_quota

@@ -13,7 +13,7 @@ from ...node.collective_thresholds import all_reduce_threshold
 from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
 
 # Kinds that never complete by themselves, or that something else than the cluster starts.
-_ENDLESS = ("inference", "space", "recipe")
+_ENDLESS = ("inference", "jumpstart", "leader_worker_set", "ray_cluster", "space", "recipe")
 
 
 @rule("GAT001", ERROR, on=Environment, source="", final=True)

@@ -29,6 +29,10 @@ _WITHOUT: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
         ("affinity", "near"),
         ("affinity", "apart"),
     ),
+    "jumpstart": (
+        *((name,) for name in (*_POD_FIELDS, "mounts", "secrets", "config_maps", "affinity", "requests", "image")),
+        *((name,) for name in ("command", "service_account", "vcpu", "memory_gib", "shm_gib")),
+    ),
     "space": (
         *((name,) for name in ("scratch", "pull", "pull_secrets", "init")),
         *_FILES,
@@ -36,6 +40,8 @@ _WITHOUT: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
         ("mounts", "*", "read_only"),
     ),
     "train": (("pull",), ("init",)),
+    # Nothing runs but Ray itself; people send their jobs.
+    "ray_cluster": (("command",),),
     "hyperpod_pytorch": (("security", "fs_group"), ("affinity", "near"), ("affinity", "apart")),
 }
 # What a patch may not say, since rules and quotas would not hear of it, and the setting that says it.
@@ -51,6 +57,7 @@ _HAS_A_SETTING: Final = {
     "numNodes": "nodes",
     "parallelism": "nodes",
     "completions": "nodes",
+    "size": "nodes",
     "schedulerName": "team",
     "priorityClassName": "priority",
     "privileged": "security.privileged",

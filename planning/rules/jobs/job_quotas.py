@@ -1,36 +1,61 @@
 """Rules on jobs against what their team has: quotas, ceilings, claims, and the operators that run them."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ....config.catalog.instance_types import Catalog
+from ....config.catalog.limits import limits
 from ....config.findings import listed
 from ....config.settings.environment import Environment
+from ....config.settings.governance.teams import WaitForPods
 from ....config.settings.jobs.jobs import AnyJob
 from ...jobs.plan import JobPlan
 from ...quota.amounts import CPU, EFA, MEMORY, in_words
 from ...quota.policy import QuotaPolicy, Share
-from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
+from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
 from ..quota.quotas import policy
 from .jobs import plans, size_field
 
+_ELASTIC_GATE: Final = "ElasticJobsViaWorkloadSlices"
 # What runs a kind, and the part of `platform` that brings it.
 _OPERATORS: Final = {
     "hyperpod_pytorch": ("training_operator", "HyperPod's training operator"),
     "recipe": ("training_operator", "HyperPod's training operator"),
     "pytorch": ("pytorch_jobs", "Kubeflow's training operator"),
     "ray": ("kuberay", "KubeRay"),
+    "ray_cluster": ("kuberay", "KubeRay"),
+    "jobset": ("kubeflow_trainer", "the controller of JobSet, which comes with Kubeflow Trainer,"),
+    "leader_worker_set": ("leader_worker_set", "LeaderWorkerSet's controller"),
     "nccl_test": ("mpi_jobs", "the MPI operator"),
     "mpi": ("mpi_jobs", "the MPI operator"),
     "train": ("kubeflow_trainer", "Kubeflow Trainer"),
     "inference": ("inference", "HyperPod's inference operator"),
+    "jumpstart": ("inference", "HyperPod's inference operator"),
     "space": ("spaces", "SageMaker Spaces"),
 }
 
+# The setting of the most pods, of kinds that have none called elastic.
+_GROWS: Final = {
+    "ray": ("max_nodes",),
+    "ray_cluster": ("max_nodes",),
+    "inference": ("autoscaling", "max_replicas"),
+    "jumpstart": ("autoscaling", "max_replicas"),
+}
 
-def _asked(
-    environment: Environment, types: Catalog
-) -> "Iterator[tuple[str, Any, JobPlan, QuotaPolicy, str, dict[str, Share]]]":
+
+class _Asked(NamedTuple):
+    """A job with the flavor that it takes."""
+
+    name: str
+    job: Any
+    plan: JobPlan
+    policy: QuotaPolicy
+    flavor: str
+    shares: dict[str, Share]
+    """What its team has of the flavor, by resource."""
+
+
+def _asked(environment: Environment, types: Catalog) -> Iterator[_Asked]:
     """The jobs of teams under quotas, each with the flavor that it takes and its team's part of that."""
     quota_policy = policy(environment, types)
     for name, job, plan in plans(environment, types):
@@ -38,7 +63,8 @@ def _asked(
             continue
         # A group that no quota names is its own flavor, of which the team has nothing.
         flavor = next((each.name for each in quota_policy.flavors.values() if job.group in each.groups), job.group)
-        yield name, job, plan, quota_policy, flavor, quota_policy.teams[job.team].shares.get(flavor, {})
+        shares = quota_policy.teams[job.team].shares.get(flavor, {})
+        yield _Asked(name, job, plan, quota_policy, flavor, shares)
 
 
 def _most(quota_policy: QuotaPolicy, team: str | None, flavor: str, resource: str) -> int:
@@ -50,10 +76,10 @@ def can_ever_run(environment: Environment, types: Catalog) -> Problems:
     """A job that its team can never run."""
     for name, job, plan, result, flavor, shares in _asked(environment, types):
         for resource, each in plan.pod.resources.items():
-            asked, most = each * plan.gang, _most(result, job.team, flavor, resource)
+            asked, most = each * plan.gang + plan.head.get(resource, 0), _most(result, job.team, flavor, resource)
             if asked > most:
                 nominal = shares[resource].nominal if resource in shares else 0
-                fits = most // each
+                fits = max(most - plan.head.get(resource, 0), 0) // each
                 pods = "pod" if fits == 1 else "pods"
                 smaller = f"run at most {fits} {pods} of this size" if fits else "ask for less"
                 asking = "pod asks" if plan.gang == 1 else "pods ask"
@@ -97,7 +123,7 @@ def minimum_is_guaranteed(environment: Environment, types: Catalog) -> Problems:
 def can_grow(environment: Environment, types: Catalog) -> Problems:
     """An elastic job that can never grow to its largest size."""
     for name, job, plan, result, flavor, _ in _asked(environment, types):
-        if not job.distributed or len(job.sizes) == 1:
+        if len(getattr(job, "sizes", (1,))) == 1:
             continue
         ceilings = _ceilings(environment, job)
         fits = min(
@@ -112,7 +138,7 @@ def can_grow(environment: Environment, types: Catalog) -> Problems:
         if job.sizes[0] <= fits < job.sizes[-1]:
             # Elastic jobs have certain sizes only.
             reached = max(size for size in job.sizes if size <= fits)
-            field = ("max_nodes",) if job.kind == "ray" else ("elastic", "max_replicas")
+            field = _GROWS.get(job.kind, ("elastic", "max_replicas"))
             yield Problem(
                 ("jobs", name, *field),
                 f"{field[-1]} is {job.sizes[-1]}; quota, borrow limit and ceilings of team {job.team} end at "
@@ -155,7 +181,7 @@ def below_ceilings(environment: Environment, types: Catalog) -> Problems:
                 break
 
 
-@rule("JOB019", ERROR, on=Environment, source="training-operator kuberay-chart kubeflow-trainer-chart")
+@rule("JOB019", ERROR, on=Environment, source="training-operator kuberay-chart kubeflow-trainer-chart lws-chart")
 def operator_is_there(environment: Environment) -> Problems:
     """A job of a kind that nothing on the cluster runs."""
     for name, job in environment.jobs.items():
@@ -189,15 +215,16 @@ def finds_what_it_mounts(environment: Environment) -> Problems:
     """A claim or service account that nothing makes."""
     for name, job in environment.jobs.items():
         team = environment.governance.teams.get(job.team) if job.team else None
-        storage = team.access.storage if team and team.access else {}
-        where = (
-            f"governance.teams.{job.team}.access.storage" if team else "access.storage of a team, and it has no team"
-        )
+        namespace = job.namespace or "default"
+        of_teams = team.access.storage if team and team.access else {}
+        free = {claim for _, claim, settings in environment.storage.claims if settings.namespace == namespace}
+        known = of_teams.keys() if team else free
+        where = f"governance.teams.{job.team}.access.storage" if team else f"`claims` of Lustre in {namespace}"
         for path, mount in job.mounts.items() if job.kind != "sbatch" else ():
-            if mount.claim not in storage:
+            if mount.claim not in known:
                 yield Problem(
                     ("jobs", name, "mounts", path),
-                    f"claim {mount.claim} is not under {where}; known are {listed(storage, 'and')}",
+                    f"claim {mount.claim} is not under {where}; known are {listed(sorted(known), 'and')}",
                     "correct the name, or add the claim; if it is made by other means, accept this with that as the "
                     "reason",
                 )
@@ -284,4 +311,88 @@ def starts_together(environment: Environment, types: Catalog) -> Problems:
                 f"KAI does not know HyperPodPyTorchJob, so it places its {plan.gang} pods one by one: "
                 "two such jobs can each hold a part of what both need",
                 "use kind pytorch, which it places together, or engine hyperpod or kueue",
+            )
+
+
+@rule("JOB039", WARNING, on=Environment, source="kueue-elastic")
+def groups_fit_too(environment: Environment, types: Catalog) -> Problems:
+    """Groups of pods that never all run at once."""
+    for name, job, plan, result, flavor, _ in _asked(environment, types):
+        if job.kind != "leader_worker_set":
+            continue
+        amounts = {resource: each * plan.gang for resource, each in plan.pod.resources.items() if each}
+        fits = min(_most(result, job.team, flavor, resource) // amount for resource, amount in amounts.items())
+        if 0 < fits < job.replicas:
+            yield Problem(
+                ("jobs", name, "replicas"),
+                f"replicas is {job.replicas}, groups of {plan.gang} pods; quota and borrow limit of {job.team} end at "
+                f"{fits}, and the others wait for ever",
+                f"raise them, or set replicas to {fits}",
+            )
+
+
+@rule("JOB040", ERROR, on=Environment, source="kueue-elastic", final=True)
+def may_grow_in_a_queue(environment: Environment, types: Catalog) -> Problems:
+    """A Ray cluster that grows where Kueue may not let it."""
+    off = environment.governance.kueue.feature_gates.get(_ELASTIC_GATE) is False
+    for name, job, plan in plans(environment, types):
+        if off and plan.engine == "kueue" and job.team and job.kind in ("ray", "ray_cluster") and len(job.sizes) > 1:
+            yield Problem(
+                ("jobs", name, "max_nodes"),
+                f"max_nodes is {job.max_nodes}, and {_ELASTIC_GATE} is off: Kueue refuses a cluster that grows by "
+                "itself",
+                "remove max_nodes, or the feature gate from governance.kueue.feature_gates",
+            )
+
+
+@rule("JOB052", INFO, on=Environment, source="kueue-config")
+def image_before_the_job(environment: Environment) -> Problems:
+    """A gang whose time to get ready holds the pull of its image."""
+    governance = environment.governance
+    if governance.engine != "kueue":
+        return
+    seconds = (governance.wait_for_pods or WaitForPods()).timeout_seconds
+    for name, job in environment.jobs.items():
+        group = environment.instance_groups.get(job.group)
+        pulled = group.pull_images if group else ()
+        # Whoever lists images of a group means to leave none out.
+        if pulled and job.image not in pulled:
+            yield Problem(
+                ("jobs", name, "image"),
+                f"{job.image} is not under pull_images of {job.group}: on a new node its pull is a part of the "
+                f"{seconds} s in which all pods have to be ready",
+                f"add it to instance_groups.{job.group}.pull_images",
+            )
+
+
+@rule("JOB054", WARNING, on=Environment, source="eks-image-cache eks-fast-pull kueue-config")
+def image_slower_than_the_gang(environment: Environment) -> Problems:
+    """An image that takes longer to pull than a gang has to get ready."""
+    governance, rate = environment.governance, limits().kueue.image_pull_mb_per_second
+    if governance.engine != "kueue":
+        return
+    ready = (governance.wait_for_pods or WaitForPods()).timeout_seconds
+    for name, job in environment.jobs.items():
+        group = environment.instance_groups.get(job.group)
+        estimated = (job.image_gb or 0) * 1000 / rate
+        if estimated > ready and not (group and job.image in group.pull_images):
+            yield Problem(
+                ("jobs", name, "image_gb"),
+                f"{job.image_gb:g} GB take some {estimated:.0f} s on a new node, at the {rate} MB/s published of one; "
+                f"Kueue takes the place of a job whose pods are not all ready in {ready} s",
+                f"add the image to instance_groups.{job.group}.pull_images, or raise "
+                f"governance.wait_for_pods.timeout_seconds; `podwright why` measures a pull that was",
+            )
+
+
+@rule("JOB053", WARNING, on=Environment, source="")
+def pulls_without_kubernetes(environment: Environment) -> Problems:
+    """Images that no node pulls."""
+    for name, group in environment.instance_groups.items():
+        if group.pull_images and environment.cluster.orchestrator != "eks":
+            yield Problem(
+                ("instance_groups", name, "pull_images"),
+                "pull_images has no effect: Kubernetes pulls them, and the orchestrator is "
+                f"{environment.cluster.orchestrator}",
+                "remove it; with Slurm import images to a shared file system with enroot",
             )

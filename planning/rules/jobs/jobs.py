@@ -1,7 +1,7 @@
 """Rules on jobs by themselves: names, nodes, pods, layouts, and what elastic training does not go with."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....config.catalog.instance_types import LOGICAL_CORES, Catalog, logical_cores
 from ....config.catalog.topologies import topology
@@ -19,21 +19,36 @@ _LONGEST = 63
 _BATCH = "sbatch"
 
 
-_Planned = list[tuple[str, Any, JobPlan]]
+class PlannedJob(NamedTuple):
+    """A job of the file with its plan."""
+
+    name: str
+    job: Any
+    plan: JobPlan
+
+
+class _Looked(NamedTuple):
+    """The plans that were made last, and of what."""
+
+    environment: Environment
+    types: Catalog
+    plans: list[PlannedJob]
+
+
 # Many rules look at the same plans, one environment after the other.
-_LAST: list[tuple[Environment, Catalog, _Planned]] = []
+_LAST: list[_Looked] = []
 
 
-def plans(environment: Environment, types: Catalog) -> _Planned:
+def plans(environment: Environment, types: Catalog) -> list[PlannedJob]:
     """The jobs of Kubernetes that can be planned, with their plans: what they name is there."""
     if not environment.jobs:
         return []
-    if not _LAST or _LAST[0][0] is not environment or _LAST[0][1] is not types:
-        _LAST[:] = [(environment, types, list(_planned(environment, types)))]
-    return _LAST[0][2]
+    if not _LAST or _LAST[0].environment is not environment or _LAST[0].types is not types:
+        _LAST[:] = [_Looked(environment, types, list(_planned(environment, types)))]
+    return _LAST[0].plans
 
 
-def _planned(environment: Environment, types: Catalog) -> "Iterator[tuple[str, Any, JobPlan]]":
+def _planned(environment: Environment, types: Catalog) -> Iterator[PlannedJob]:
     """The plans of jobs, in the order of the file."""
     if environment.cluster.orchestrator != "eks":
         return
@@ -50,7 +65,7 @@ def _planned(environment: Environment, types: Catalog) -> "Iterator[tuple[str, A
             and not wrong_team
             and not wrong_priority
         ):
-            yield name, job, planner.plan(name)
+            yield PlannedJob(name, job, planner.plan(name))
 
 
 def _priorities(job: Any) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -140,11 +155,15 @@ def short_enough(environment: Environment) -> Problems:
 def _longest_name(name: str, job: Any) -> str:
     """The longest name that the job's operator makes of its own."""
     last = (job.sizes[-1] if job.distributed else 1) - 1
+    parts = getattr(job, "parts", 1) - 1
     suffixes = {
         "hyperpod_pytorch": f"-elastic-{last}",
         "pytorch": f"-worker-{last}",
         # The cluster is called after the job and five random characters, and its service after the cluster.
         "ray": "-xxxxx-head-svc",
+        "ray_cluster": "-head-svc",
+        "jobset": f"-node-{parts}-{last}-xxxxx",
+        "leader_worker_set": f"-{parts}-{last}",
         "nccl_test": f"-worker-{last}",
         "mpi": f"-worker-{last}",
         "train": f"-node-0-{last}-xxxxx",
@@ -158,7 +177,10 @@ def enough_nodes(environment: Environment, types: Catalog) -> Problems:
     """A job with more pods than its group has room for."""
     for name, job, plan in plans(environment, types):
         group = environment.instance_groups[job.group]
-        free = _pods_per_node(environment, plan, types) * group.count
+        each = _pods_per_node(environment, plan, types)
+        free = each * group.count
+        if plan.head and each and plan.gang <= free:
+            yield from _capacity_for_head(environment, name, plan, types, each)
         if plan.gang > free > 0:
             yield Problem(
                 ("jobs", name, *size_field(job)),
@@ -166,6 +188,23 @@ def enough_nodes(environment: Environment, types: Catalog) -> Problems:
                 f"lower it to {free}, or raise count of {job.group} to "
                 f"{-(-plan.gang * group.count // free) if free else plan.gang}",
             )
+
+
+def _capacity_for_head(environment: Environment, name: str, plan: JobPlan, types: Catalog, each: int) -> Problems:
+    """A head with accelerators that fits neither beside the last pods nor on a node of its own."""
+    has, group = _node(environment, plan, types), environment.instance_groups[plan.job.group]
+    nodes = -(-plan.gang // each)
+    beside = plan.gang - (nodes - 1) * each
+    taken = {resource: amount * beside for resource, amount in plan.pod.resources.items()}
+    fits = all(amount + taken.get(resource, 0) <= has.get(resource, 0) for resource, amount in plan.head.items())
+    needed = nodes if fits else nodes + 1
+    if needed > group.count:
+        yield Problem(
+            ("jobs", name, "head", "accelerators"),
+            f"its {plan.gang} pods and its head need {needed} instances at once; {group.count} are in {plan.job.group}",
+            f"lower nodes by {needed - group.count}, give the head no accelerators, or raise count of "
+            f"{plan.job.group} to {needed}",
+        )
 
 
 def size_field(job: Any) -> tuple[str, ...]:
@@ -201,6 +240,14 @@ def fits_a_node(environment: Environment, types: Catalog) -> Problems:
                     f"a pod asks for {in_words(resource, amount)}; a node of {job.group} has "
                     f"{in_words(resource, has.get(resource, 0))} for pods of jobs",
                     "lower it, or leave it out: podwright then takes what fits",
+                )
+        for resource, amount in plan.head.items():
+            if amount > has.get(resource, 0):
+                yield Problem(
+                    ("jobs", name, "head", fields.get(resource, "accelerators")),
+                    f"the head asks for {in_words(resource, amount)}; a node of {job.group} has "
+                    f"{in_words(resource, has.get(resource, 0))} for pods of jobs",
+                    "lower it",
                 )
 
 

@@ -16,10 +16,11 @@ _NARROWEST = 20
 # The default quota of a VPC, which AWS raises on request.
 _DEFAULT_RANGES = 5
 _DOCKER = IPv4Network("172.17.0.0/16")
-_PRIVATE = tuple(IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
+PRIVATE = tuple(IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
+"""Private ranges (RFC 1918)."""
 # Shared address space of providers (RFC 6598): private as well, and seldom used on premises.
 _CARRIER = IPv4Network("100.64.0.0/10")
-UNROUTED = (*_PRIVATE, _CARRIER, IPv4Network("127.0.0.0/8"), IPv4Network("169.254.0.0/16"))
+UNROUTED = (*PRIVATE, _CARRIER, IPv4Network("127.0.0.0/8"), IPv4Network("169.254.0.0/16"))
 """Ranges from which nobody comes over the internet. Source: IANA IPv4 special-purpose address registry."""
 _BENCHMARK = IPv4Network("198.19.0.0/16")
 LOG_RETENTION = (
@@ -112,8 +113,8 @@ def secondary_kin(network: Network) -> Problems:
     for path, block in _ranges(network)[1:]:
         primary = IPv4Network(network.cidr)
         # EC2 keeps the three private ranges apart: beside a primary range of one it takes none of the others.
-        own = next((each for each in _PRIVATE if primary.subnet_of(each)), None)
-        foreign = next((each for each in _PRIVATE if each != own and block.overlaps(each)), None)
+        own = next((each for each in PRIVATE if primary.subnet_of(each)), None)
+        foreign = next((each for each in PRIVATE if each != own and block.overlaps(each)), None)
         if foreign or block.overlaps(_BENCHMARK):
             family = f"{own} and {_CARRIER}" if own else f"public ranges and {_CARRIER}"
             yield Problem(
@@ -190,11 +191,11 @@ def docker_range(network: Network) -> Problems:
 def public_range(network: Network) -> Problems:
     """A range of the public internet."""
     for path, block in _ranges(network):
-        if not any(block.subnet_of(each) for each in (*_PRIVATE, _CARRIER)):
+        if not any(block.subnet_of(each) for each in (*PRIVATE, _CARRIER)):
             yield Problem(
                 path,
                 f"{block} belongs to somebody on the internet, whom nodes can then not reach",
-                f"use a range of {listed((*_PRIVATE, _CARRIER))}",
+                f"use a range of {listed((*PRIVATE, _CARRIER))}",
             )
 
 
@@ -316,3 +317,22 @@ def _adopted_subnets(network: Network) -> Iterator[_AdoptedSubnet]:
             yield _AdoptedSubnet(zone, "more_nodes", subnet)
         if subnets.control_plane:
             yield _AdoptedSubnet(zone, "control_plane", subnets.control_plane)
+
+
+@rule("NET037", ERROR, on=Network, source="cfn-cluster", final=True)
+def security_groups(network: Network) -> Problems:
+    """More security groups than a node takes."""
+    groups, most = network.node_security_groups, limits().cluster.security_groups
+    if len(groups) >= most:
+        yield Problem(
+            "node_security_groups",
+            f"{len(groups)} further security groups; allowed: {most - 1}, as a cluster takes {most} and the nodes' own "
+            "is one of them",
+            "put rules that belong together into one group",
+        )
+    if network.vpc and network.vpc.security_group in groups:
+        yield Problem(
+            ("node_security_groups", groups.index(network.vpc.security_group)),
+            f"{network.vpc.security_group} is the nodes' own security group already",
+            "remove it here",
+        )

@@ -3,6 +3,7 @@
 from ....config.catalog.facts import table
 from ....config.findings import listed
 from ....config.settings.environment import Environment
+from ....config.settings.observability import Grafana
 from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
 
 
@@ -35,3 +36,17 @@ def grafana_is_there(environment: Environment) -> Problems:
             "write `grafana: false`: dashboards are then CloudWatch's, and `podwright dashboards export` writes them "
             "for a Grafana of your own",
         )
+
+
+@rule("OBS022", WARNING, on=Grafana, source="")
+def existing_workspace(grafana: Grafana) -> Problems:
+    """Settings that an existing Grafana workspace does not take."""
+    if grafana.existing:
+        for field in ("saml", "version"):
+            if field in grafana.model_fields_set:
+                yield Problem(
+                    field,
+                    f"{field} has no effect: {grafana.existing.id} exists, and only data sources and dashboards are "
+                    "delivered to it",
+                    "remove it; change the workspace where it was made",
+                )

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ....config.catalog.instance_types import Catalog
-from ....config.catalog.mig import MIG_RESOURCE
 from ....config.findings import Path, listed
 from ....config.settings.environment import Environment
 from ....config.settings.governance.teams import Amount, Governance
 from ...purchase.words import shown
-from ...quota.amounts import CPU, GPU, MEMORY, NEURON, in_words
+from ...quota.amounts import in_words
+from ...quota.guarantees import beyond, leading
+from ...quota.overrides import with_overrides
 from ...quota.policy import QuotaPolicy, countable_groups, environment_policy, quota_policy
 from ...quota.stock import Flavor
 from ..cluster.slurm import of_type, on_slurm
@@ -43,12 +44,6 @@ def policy(environment: Environment, types: Catalog) -> QuotaPolicy:
     return quota_policy(Governance(), {}, types)
 
 
-def leading(flavor: Flavor) -> list[str]:
-    """The resources by which people count a flavor: accelerators and partitions, else vCPU and memory."""
-    accelerators = [name for name in flavor.capacity if name in (GPU, NEURON) or name.startswith(MIG_RESOURCE)]
-    return accelerators or [name for name in (CPU, MEMORY) if name in flavor.capacity]
-
-
 @rule("GOV001", ERROR, on=Environment, source="", final=True)
 def quota_groups(environment: Environment) -> Problems:
     """A quota of nodes that run no jobs."""
@@ -69,24 +64,14 @@ def quota_groups(environment: Environment) -> Problems:
 def more_than_there_is(environment: Environment, types: Catalog) -> Problems:
     """Quotas that add up to more than there is."""
     resolved_policy = policy(environment, types)
-    for name, flavor in resolved_policy.flavors.items():
-        for resource in leading(flavor):
-            parts = {
-                team: share.nominal
-                for team, settings in resolved_policy.teams.items()
-                if (share := settings.shares.get(name, {}).get(resource)) and share.nominal
-            }
-            have, total = flavor.capacity[resource], sum(parts.values())
-            if total <= have:
-                continue
-            sums = " + ".join(f"{in_words(resource, amount)} of {team}" for team, amount in parts.items())
-            yield Problem(
-                ("instance_groups", flavor.groups[0], "count") if len(flavor.groups) == 1 else ("governance", "teams"),
-                f"{sums} = {in_words(resource, total)} of {listed(flavor.groups, 'and')} are guaranteed, and "
-                f"{flavor.instances} instances have {in_words(resource, have)}: not all teams can have theirs at once",
-                "lower the quotas, raise count, or accept this until more instances are there",
-            )
-            break
+    counts = {name: group.count for name, group in countable_groups(environment).items()}
+    for name, words in beyond(resolved_policy, counts):
+        groups = resolved_policy.flavors[name].groups
+        yield Problem(
+            ("instance_groups", groups[0], "count") if len(groups) == 1 else ("governance", "teams"),
+            words,
+            "lower the quotas, raise count, or accept this until more instances are there",
+        )
 
 
 @rule("GOV012", WARNING, on=Environment, source="training-plan-guide")
@@ -97,7 +82,7 @@ def more_than_a_window(environment: Environment, types: Catalog) -> Problems:
             count = plan.count_at(window.start, window.zone)
             held = {
                 group: instances
-                for group, instances in _guaranteed(environment, types).items()
+                for group, instances in _guaranteed(with_overrides(environment, window.start), types).items()
                 if countable_groups(environment)[group].plan == name
                 and window.zone in countable_groups(environment)[group].zone_ids
             }
@@ -107,7 +92,7 @@ def more_than_a_window(environment: Environment, types: Catalog) -> Problems:
                     f"quotas guarantee {_counted(sum(held.values()))} of {listed(held, 'and')}, and the plan has "
                     f"{count} in {window.zone} from {shown(window.start)} to {shown(window.end)}: not all teams can "
                     "have theirs at once",
-                    "lower the quotas for that time, or accept this",
+                    "lower the quotas for that time by an entry of governance.overrides, or accept this",
                 )
 
 

@@ -7,9 +7,10 @@ from ....config.catalog.limits import limits
 from ....config.findings import listed
 from ....config.settings.environment import Environment
 from ....config.settings.governance.teams import Governance
+from ...quota.guarantees import leading
 from ..cluster.slurm import on_slurm
 from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
-from .quotas import amounts, leading, policy
+from .quotas import amounts, policy
 
 
 @rule("GOV021", WARNING, on=Environment, source="cfn-compute-quota")

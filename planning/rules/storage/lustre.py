@@ -206,7 +206,7 @@ def existing(lustre: Lustre) -> Problems:
     """Settings that an existing file system does not take."""
     if lustre.existing:
         # These say where and how it is mounted, which is this environment's own.
-        for field in sorted(lustre.model_fields_set - {"zone", "mount", "existing", "efa"}):
+        for field in sorted(lustre.model_fields_set - {"zone", "mount", "existing", "efa", "claims"}):
             if getattr(lustre, field) not in (None, ()):
                 yield Problem(
                     field,

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from ipaddress import IPv4Network
 
 from ....config.catalog.instance_types import Catalog
 from ....config.catalog.limits import limits
@@ -9,9 +10,12 @@ from ....config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ....config.findings import Path, listed
 from ....config.settings.environment import Environment
 from ....config.settings.storage import Buckets, OpenZfs, Storage
+from ...network.cidrs import further_nodes
+from ...quota.team_names import team_namespace
 from ..capacity.zones import lustre_path
-from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
+from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
 from ..groups.groups import accelerated
+from ..network.network import planned
 from .lustre import within
 
 # Folders whose contents a node needs: the system's, and those of HyperPod's agents and the container runtime.
@@ -51,13 +55,88 @@ def mounts(storage: Storage) -> Iterator[tuple[Path, str]]:
 @rule("STO020", ERROR, on=OpenZfs, source="fsx-openzfs", final=True)
 def openzfs_throughput(home: OpenZfs) -> Problems:
     """A throughput that OpenZFS does not have."""
-    allowed = limits().openzfs.throughput_generation_2
+    known = limits().openzfs
+    first = home.deployment.endswith("_1") and not home.in_two_zones
+    allowed = known.throughput_generation_1 if first else known.throughput_generation_2
     if home.throughput not in allowed:
         yield Problem(
             "throughput",
-            f"throughput is {home.throughput} MB/s; allowed for SINGLE_AZ_2: {listed(allowed)}",
+            f"throughput is {home.throughput} MB/s; allowed for {home.deployment}: {listed(allowed)}",
             f"use {next((each for each in allowed if each >= home.throughput), allowed[-1])}",
         )
+
+
+@rule("STO029", ERROR, on=OpenZfs, source="fsx-api", final=True)
+def openzfs_iops(home: OpenZfs) -> Problems:
+    """Fewer SSD operations than come with the capacity."""
+    least = limits().openzfs.iops_per_gib * home.capacity_gib
+    if home.iops != "automatic" and home.iops < least:
+        yield Problem(
+            "iops",
+            f"iops is {home.iops:,}; allowed for {home.capacity_gib:,} GiB: {least:,} or more",
+            "use automatic, which is that many",
+        )
+
+
+@rule("STO032", ERROR, on=OpenZfs, source="fsx-openzfs", final=True)
+def second_zone(home: OpenZfs) -> Problems:
+    """A second zone of OpenZFS without its deployment, or the other way round."""
+    only = {field: getattr(home, field) for field in ("standby_zone", "endpoint_cidr", "route_tables")}
+    if home.in_two_zones and home.standby_zone is None:
+        yield Problem(
+            "deployment",
+            "deployment is multi_az_1, and standby_zone does not say where its second server stands",
+            "add standby_zone with another zone of network.zones",
+        )
+    elif home.standby_zone == home.zone and home.in_two_zones:
+        yield Problem(
+            "standby_zone", f"standby_zone is {home.zone}, where the preferred server stands", "choose another zone"
+        )
+    for field, value in only.items():
+        if value and not home.in_two_zones:
+            yield Problem(
+                field,
+                f"deployment is {home.deployment}, which is in one zone; only multi_az_1 has {field}",
+                "remove it, or use multi_az_1",
+            )
+
+
+@rule("STO033", ERROR, on=Environment, source="fsx-openzfs", final=True)
+def ways_to_two_zones(environment: Environment) -> Problems:
+    """A home in two zones to which nodes have no way."""
+    home, network = environment.storage.home, environment.network
+    if home is None or not home.openzfs.in_two_zones:
+        return
+    specified = home.openzfs.route_tables
+    path, most = ("storage", "home", "openzfs", "route_tables" if specified else "deployment"), limits().openzfs
+    if network.vpc and not specified:
+        yield Problem(
+            path,
+            "FSx keeps the way to the server in route tables; podwright knows none of an existing VPC, and FSx would "
+            "take the main one, which may be no subnet's of nodes",
+            "add route_tables with those of all subnets of nodes",
+        )
+    tables = len(specified) or len(network.zones) + sum(map(len, further_nodes(network).values()))
+    if tables > most.route_tables:
+        yield Problem(
+            path,
+            f"subnets of nodes have {tables} route tables; FSx keeps ways in at most {most.route_tables}",
+            "use fewer subnets, or a deployment in one zone",
+        )
+
+
+@rule("STO034", ERROR, on=Environment, source="fsx-openzfs", final=True)
+def endpoint_range(environment: Environment) -> Problems:
+    """A range of home's addresses that is a subnet's."""
+    home, network = environment.storage.home, environment.network
+    specified = home.openzfs.endpoint_cidr if home else None
+    for subnet in planned(network) if specified else ():
+        if subnet.block.overlaps(IPv4Network(specified)):
+            yield Problem(
+                ("storage", "home", "openzfs", "endpoint_cidr"),
+                f"endpoint_cidr is {specified}, which overlaps {subnet.block}, a subnet of {subnet.zone}",
+                "choose a range beside all subnets, or leave it out and FSx chooses one",
+            )
 
 
 @rule("STO021", ERROR, on=Storage, source="", final=True)
@@ -73,6 +152,46 @@ def mount_once(storage: Storage) -> Problems:
                     "give each file system a mount point beside the others",
                 )
         observed.append(mount)
+
+
+@rule("STO030", ERROR, on=Environment, source="", final=True)
+def claim_once(environment: Environment) -> Problems:
+    """A claim of Lustre that cannot be made."""
+    observed: dict[tuple[str, str], str] = {}
+    engine, of_teams = environment.governance.engine, environment.governance.teams
+    teams = {team_namespace(engine, team): team for team in of_teams} if engine else {}
+    for system, name, claim in environment.storage.claims:
+        path = (*lustre_path(system), "claims", name)
+        if other := observed.get((claim.namespace, name)):
+            yield Problem(path, f"{claim.namespace} has a claim {name} of {other} already", "choose another name")
+        observed.setdefault((claim.namespace, name), system)
+        if environment.cluster.orchestrator != "eks":
+            yield Problem(path, "claims are Kubernetes', and this environment has none", "remove it: nodes mount it")
+        elif claim.namespace in teams:
+            team = teams[claim.namespace]
+            yield Problem(
+                (*path, "namespace"),
+                f"{claim.namespace} is the namespace of team {team}, which comes later",
+                f"write it under governance.teams.{team}.access.storage",
+            )
+
+
+@rule("STO031", INFO, on=Environment, source="")
+def claim_of_nobody(environment: Environment) -> Problems:
+    """A claim of Lustre that no job of the file mounts."""
+    mounted = {
+        (job.namespace or "default", mount.claim)
+        for job in environment.jobs.values()
+        for mount in job.mounts.values()
+        if job.team is None and job.kind != "sbatch"
+    }
+    for system, name, claim in environment.storage.claims:
+        if (claim.namespace, name) not in mounted and environment.cluster.orchestrator == "eks":
+            yield Problem(
+                (*lustre_path(system), "claims", name),
+                f"no job of this file mounts {name} of {claim.namespace}",
+                "correct the name, or leave it for pods that are made by other means",
+            )
 
 
 @rule("STO022", ERROR, on=Storage, source="", final=True)
@@ -167,7 +286,7 @@ def home_backups(environment: Environment) -> Problems:
     if home and home.openzfs.backup_days == 0 and environment.protection == "retain":
         yield Problem(
             ("storage", "home", "openzfs", "backup_days"),
-            "backup_days is 0, and home folders live in one zone",
+            "backup_days is 0: nothing brings back what somebody deletes",
             "keep at least 7 days",
         )
 

@@ -1,7 +1,8 @@
 """One cycle of the scheduler: heads of queues are nominated, ordered, and admitted or not, as Kueue 0.19.2 does it."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -9,12 +10,13 @@ from . import fair
 from .flavors import Assigner, Assignment, Mode, Rank, lowest_subtree, preempts_while_borrowing
 from .matching import accepts
 from .policy import ClusterQueue, Policy
-from .preemption import Target, classical, restore
+from .preemption import Target, beyond_reach, classical, restore
 from .topology import NoPlacement, Part
-from .tree import Amounts
+from .tree import Amounts, Node
 from .work import Placement, Work
 
 _RECLAIMS_ANY: Final = "Any"
+_NEWER: Final = "LowerOrNewerEqualPriority"
 
 
 class Status(StrEnum):
@@ -37,10 +39,10 @@ class Entry:
     """A head in a cycle."""
 
     work: Work
-    assignment: Assignment = field(default_factory=Assignment)
-    targets: list[Target] = field(default_factory=list)
-    status: Status = Status.NO_FIT
-    reason: str = ""
+    assignment: Assignment
+    targets: list[Target]
+    status: Status
+    reason: str
 
     @property
     def usage(self) -> Amounts:
@@ -48,54 +50,155 @@ class Entry:
         return self.assignment.usage
 
 
-class _Refusal(NamedTuple):
-    """Of a head without a fit or anybody to preempt; it holds while nothing of the flavors that it weighed changes."""
+@dataclass(slots=True)
+class _Refusal:
+    """Of a head without a fit or enough others to preempt; it holds while no flavor that it weighed changes."""
 
     assignment: Assignment
     tried: tuple[dict[str, int], ...]
     changes: dict[str, int]
     is_simple: bool
     """Whether one flavor is all that it can have, and it starts with all pods or not at all."""
+    rivals: tuple[int, ...] | None
+    """What was counted when nobody could be preempted; None where there were some, and not enough of them."""
+    lacking: int
+    """A flavor-resource of which too little was free, also without whom it may preempt."""
+
+
+class Lack(NamedTuple):
+    """What refused work has too little of. It stays so, unless its own queue or those that borrow change."""
+
+    cohort: Node
+    """Right above its queue."""
+    fr: int
+    """A flavor-resource."""
+
+
+class _Nomination(NamedTuple):
+    """What came of a head that does not fit; it holds while nothing of it changes, as while its victims end."""
+
+    tried: tuple[dict[str, int], ...]
+    flavors: tuple[str, ...]
+    """Whose quota and nodes it looked at."""
+    queues: tuple[ClusterQueue, ...]
+    """Whose shares it looked at."""
+    changes: int
+    """How often these had changed."""
+    assignment: Assignment
+    targets: list[Target]
+
+
+class Resting(NamedTuple):
+    """A head that has told its victims to end; nothing comes of it while its nomination holds and nobody touches it."""
+
+    work: Work
+    flavors: frozenset[str]
+    """Of all that it, its victims and nodes of these have to do with."""
+    nomination: _Nomination
 
 
 class Scheduler:
     """Decides by one policy. Usage is changed for what it admits, and for nothing else."""
 
     def __init__(self, policy: Policy) -> None:
+        """Nothing is remembered."""
         self.policy = policy
         self._assigner = Assigner(policy, self._preempted)
         self._now = 0.0
         self._admits = False
         """Whether this cycle has admitted anything."""
         self._has_candidates = False
-        """Whether there was anybody whom the head that is nominated may preempt."""
-        self._refusals: dict[Work, _Refusal] = {}
+        """Whether there were enough of others whom the head that is nominated may preempt."""
+        self._refusals: dict[object, _Refusal] = {}
+        """By what has them in common: see `_alike`."""
+        self._latest: dict[Work, _Nomination] = {}
+        self._numbers = {name: number for number, name in enumerate(policy.queues)}
+        self._rest = 0
+        """How many heads rest in this cycle."""
+        self._is_disturbed = False
+        """Whether those make a difference to it."""
+        roots = {queue.root() for queue in policy.queues.values()}
+        # Shares of cohorts, and the turn of several trees, are found from all heads.
+        self._may_rest = not policy.fair_strategies or (len(roots) == 1 and not any(root.cohorts for root in roots))
 
-    def cycle(self, heads: Iterable[Work], now: float) -> list[Entry]:
-        """What comes of at most one head of each queue, in the order in which they were processed."""
-        self._now, self._admits = now, False
+    def cycle(self, heads: Iterable[Work], now: float, resting: Collection[Resting] = ()) -> list[Entry]:
+        """What comes of at most one head of each queue, in the order in which they were processed.
+
+        Args:
+            heads: The heads.
+            now: The time.
+            resting: Heads of other queues. Those to which others make a difference, or which make one, take part.
+        """
+        self._now, self._admits, self._is_disturbed = now, False, False
         entries = [self.nominate(work, now) for work in heads]
         # Of all others the turn makes no difference, and finding it is what takes time with fair sharing.
         rivals = [entry for entry in entries if entry.status in (Status.PREEMPTING, Status.ADMITTED)]
         refused = [entry for entry in entries if entry.status not in (Status.PREEMPTING, Status.ADMITTED)]
+        if not rivals:
+            return refused
+        awake, self._rest = self._disturbed(rivals, resting) if resting else ([], 0)
+        rivals = sorted([*rivals, *awake], key=self._number) if awake else rivals
+        processed = self._processed(rivals)
+        if self._is_disturbed:
+            every = [*(entry.work for entry in entries), *(each.work for each in resting)]
+            return self.cycle(sorted(every, key=lambda work: self._numbers.get(work.queue, -1)), now)
+        for entry in processed:
+            if entry.status is Status.ADMITTED:
+                self.admit(entry, now)
+        return processed + refused
+
+    def _processed(self, rivals: Sequence[Entry]) -> list[Entry]:
+        """The entries in their order, each decided about."""
         taken: dict[str, Target] = {}
         assumed: list[tuple[ClusterQueue, Amounts, tuple[Placement, ...]]] = []
         processed: list[Entry] = []
         for entry in self._ordered(rivals):
             processed.append(entry)
             self._process(entry, taken, assumed)
+            if self._is_disturbed:
+                break
         # They held what they would use against later entries of this cycle only; admission holds it for good.
         for queue, usage, placements in assumed:
             for fr, value in usage.items():
                 queue.remove(fr, value)
             self.policy.domains.hold(placements, -1)
-        for entry in processed:
-            if entry.status is Status.ADMITTED:
-                self.admit(entry, now)
-        return processed + refused
+        return processed
+
+    def _disturbed(self, rivals: Iterable[Entry], resting: Collection[Resting]) -> tuple[list[Entry], int]:
+        """Those of the resting heads that have to do with rivals or with each other, and how many are left."""
+        flavors = {flavor for entry in rivals for flavor in self._flavors(entry)}
+        left, awake = list(resting), list[Resting]()
+        while due := [each for each in left if not flavors.isdisjoint(each.flavors)]:
+            awake += due
+            left = [each for each in left if flavors.isdisjoint(each.flavors)]
+            flavors = flavors.union(*(each.flavors for each in due))
+        return [self.nominate(each.work, self._now) for each in awake], len(left)
+
+    def _flavors(self, entry: Entry) -> frozenset[str]:
+        """Of all that an entry and its targets have to do with."""
+        chosen = {flavor for flavors in entry.assignment.flavors for flavor in flavors.values()}
+        chosen.update(flavor for target in entry.targets for flavor in target.work.held_flavors)
+        return frozenset(other for flavor in chosen for other in self.policy.domains.beside(flavor))
+
+    def _number(self, entry: Entry) -> int:
+        return self._numbers[entry.work.queue]
+
+    def rest(self, entry: Entry) -> Resting | None:
+        """The head of an entry whose targets have been told to end, where it can rest until something changes."""
+        latest = self._latest.get(entry.work)
+        if not self._may_rest or latest is None or latest.assignment is not entry.assignment:
+            return None
+        result = Resting(entry.work, self._flavors(entry), latest)
+        return result if entry.targets and self.rests(result) else None
+
+    def rests(self, resting: Resting) -> bool:
+        """Whether its nomination still holds."""
+        latest = resting.nomination
+        return latest.tried == resting.work.tried and latest.changes == self._count(latest.flavors, latest.queues)
 
     def admit(self, entry: Entry, now: float) -> None:
         """Give the work what it was assigned."""
+        self._latest.pop(entry.work, None)
         work, assignment = entry.work, entry.assignment
         work.counts, work.flavors = assignment.counts, tuple(assignment.flavors)
         work.usage, work.placements, work.reserved, work.tried = assignment.usage, assignment.placements, now, ()
@@ -105,21 +208,19 @@ class Scheduler:
     def nominate(self, work: Work, now: float) -> Entry:
         """Flavors and targets of a head by itself."""
         self._now = now
-        entry, queue = Entry(work), self.policy.queues.get(work.queue)
+        queue = self.policy.queues.get(work.queue)
         if queue is None or not queue.is_active:
-            entry.status, entry.reason = Status.INACTIVE, f"ClusterQueue {work.queue or '?'} is inactive"
-            return entry
+            return Entry(work, Assignment(), [], Status.INACTIVE, f"ClusterQueue {work.queue or '?'} is inactive")
         known = self.policy.namespaces
         if queue.selector is None or (known is not None and not accepts(queue.selector, known.get(work.namespace, {}))):
-            entry.status, entry.reason = Status.MISMATCH, "Workload namespace doesn't match ClusterQueue selector"
-            return entry
-        entry.assignment, entry.targets = self._remembered(work)
-        entry.reason = entry.assignment.reason
-        entry.status = _nominated(entry)
-        if entry.status is Status.NO_CANDIDATES and queue.reclaim != _RECLAIMS_ANY:
+            reason = "Workload namespace doesn't match ClusterQueue selector"
+            return Entry(work, Assignment(), [], Status.MISMATCH, reason)
+        assignment, targets = self._remembered(work)
+        status = _nominated(assignment.mode, targets)
+        if status is Status.NO_CANDIDATES and queue.reclaim != _RECLAIMS_ANY:
             # It holds what it needs against others of this cycle.
-            entry.status = Status.PREEMPTING
-        return entry
+            status = Status.PREEMPTING
+        return Entry(work, assignment, targets, status, assignment.reason)
 
     def refused(self, work: Work) -> Collection[str] | None:
         """What has to change before a cycle does anything but refuse work again, with no difference to others.
@@ -133,39 +234,115 @@ class Scheduler:
         is_felt = refusal.assignment.mode is not Mode.NO_FIT and self.policy.queues[work.queue].reclaim != _RECLAIMS_ANY
         return None if is_felt else refusal.changes.keys()
 
+    def lack(self, work: Work) -> tuple[Lack | None, int | None]:
+        """Of what work that was refused has too little, where that alone decides about it, and how much would do.
+
+        Returns:
+            What lacks, and how much of it has to be left in its cohort; None for that where no amount is enough.
+        """
+        refusal, queue = self._refusals[self._alike(work)], self.policy.queues[work.queue]
+        if not refusal.is_simple or queue.parent is None:
+            return None, None
+        fr, reach = refusal.lacking, Counter[bool]()
+        if refusal.rivals is None:
+            for each in fair.candidates(self.policy, work, refusal.assignment.usage.keys()):
+                reach[each.queue == work.queue] += each.usage.get(fr, 0)
+        queue.remove(fr, reach[True])
+        needed = queue.missing_above(fr, refusal.assignment.usage[fr])
+        queue.add(fr, reach[True])
+        # Whoever may be preempted makes free at most what it holds.
+        return Lack(queue.parent, fr), None if needed is None else needed - reach.total()
+
+    def _alike(self, work: Work) -> object:
+        """What work has in common with all that is refused like it: its age counts where newer work is preempted."""
+        queue = self.policy.queues[work.queue]
+        return work if _NEWER in (queue.within, queue.reclaim) else (work.queue, work.shape)
+
     def _refusal(self, work: Work) -> _Refusal | None:
         """The last one, where it still holds."""
-        refusal, changes = self._refusals.get(work), self.policy.changes
+        refusal = self._refusals.get(self._alike(work))
         if refusal is None or refusal.tried != work.tried:
             return None
-        current = {flavor: changes.get(flavor, 0) for flavor in refusal.changes}
-        if current != refusal.changes:
-            if not refusal.is_simple or not self._is_refused(work, refusal.assignment):
+        changes = {flavor: self.policy.changes.get(flavor, 0) for flavor in refusal.changes}
+        if changes != refusal.changes:
+            if not refusal.is_simple or not self._is_refused(work, refusal):
                 return None
-            self._refusals[work] = refusal = refusal._replace(changes=current)
+            refusal.changes = changes
         return refusal
 
-    def _is_refused(self, work: Work, assignment: Assignment) -> bool:
+    def _is_refused(self, work: Work, refusal: _Refusal) -> bool:
         """Whether too little is still free of its only flavor, and nobody there can be preempted."""
-        queue, usage = self.policy.queues[work.queue], assignment.usage
-        if all(value <= queue.available(fr) for fr, value in usage.items()):
+        queue, usage = self.policy.queues[work.queue], refusal.assignment.usage
+        lacking = next((fr for fr, value in usage.items() if value > queue.available(fr)), None)
+        if lacking is None:
             return False
-        borrowing = max(lowest_subtree(queue, fr, value)[0] for fr, value in usage.items())
-        # Whoever can be preempted by either kind of preemption is a candidate of fair sharing.
-        return borrowing == assignment.borrowing and not fair.candidates(self.policy, work, usage.keys())
+        if queue.reclaim != _RECLAIMS_ANY:
+            # By how far it would borrow a head has its turn, as it holds something against others.
+            borrowing = max(lowest_subtree(queue, fr, value)[0] for fr, value in usage.items())
+            if borrowing != refusal.assignment.borrowing:
+                return False
+        rivals = self._rivals(queue, refusal.changes)
+        if rivals != refusal.rivals and (candidates := fair.candidates(self.policy, work, usage.keys())):
+            lacking, rivals = beyond_reach(self.policy, queue, usage, candidates), None
+            if lacking is None:
+                return False
+        refusal.lacking, refusal.rivals = lacking, rivals
+        return True
+
+    def _rivals(self, queue: ClusterQueue, flavors: Iterable[str]) -> tuple[int, ...]:
+        """What grows before anybody more can be preempted: work of the same queue, and of those that borrow."""
+        return (queue.changes, *[self.policy.borrowings.get(flavor, 0) for flavor in flavors])
 
     def _remembered(self, work: Work) -> tuple[Assignment, list[Target]]:
         """The same as `_best`, which is where the time goes when many wait."""
+        latest = self._latest.get(work)
+        if latest and latest.tried == work.tried and latest.changes == self._count(latest.flavors, latest.queues):
+            return latest.assignment, latest.targets
         if refusal := self._refusal(work):
             return refusal.assignment, []
-        self._refusals.pop(work, None)
         self._has_candidates = False
         self._assigner.weighed.clear()
         assignment, targets = self._best(work)
-        if assignment.mode <= Mode.NO_CANDIDATES and not self._has_candidates:
-            changes = {flavor: self.policy.changes.get(flavor, 0) for flavor in self._assigner.weighed}
-            self._refusals[work] = _Refusal(assignment, work.tried, changes, self._is_simple(work, assignment, changes))
+        if assignment.mode is not Mode.FIT:
+            self._remember(work, assignment, targets)
         return assignment, targets
+
+    def _remember(self, work: Work, assignment: Assignment, targets: list[Target]) -> None:
+        """Keep what came of a head that does not fit, and how long that holds."""
+        queue, usage = self.policy.queues[work.queue], assignment.usage
+        weighed = {other for flavor in self._assigner.weighed for other in self.policy.domains.beside(flavor)}
+        flavors, queues = self._regarded(queue, weighed)
+        count = self._count(flavors, queues)
+        self._latest[work] = _Nomination(work.tried, flavors, queues, count, assignment, targets)
+        if assignment.mode <= Mode.NO_CANDIDATES and not self._has_candidates:
+            changes = {flavor: self.policy.changes.get(flavor, 0) for flavor in weighed}
+            # Whoever can be preempted by either kind of preemption is a candidate of fair sharing.
+            candidates = fair.candidates(self.policy, work, usage.keys())
+            lacking = beyond_reach(self.policy, queue, usage, candidates)
+            is_simple = lacking is not None and self._is_simple(work, assignment, changes)
+            rivals = None if candidates else self._rivals(queue, changes)
+            self._refusals[self._alike(work)] = _Refusal(
+                assignment, work.tried, changes, is_simple, rivals, -1 if lacking is None else lacking
+            )
+
+    def _regarded(self, queue: ClusterQueue, weighed: set[str]) -> tuple[tuple[str, ...], tuple[ClusterQueue, ...]]:
+        """By what a head that weighed these flavors was decided: flavors, and queues all of whose usage counts."""
+        policy, root = self.policy, queue.root()
+        if not policy.fair_strategies:
+            return tuple(weighed), (queue,)
+        if root.cohorts:
+            # Shares of cohorts count too, and with them all that is below.
+            return tuple(policy.flavors), ()
+        # Shares are compared only of those whose work may be preempted.
+        frs = {fr for (flavor, _), fr in policy.index.items() if flavor in weighed}
+        rivals = [each for each in fair.borrowers(root) if each is not queue and not each.is_within(frs)]
+        return tuple(weighed), (queue, *rivals)
+
+    def _count(self, flavors: Iterable[str], queues: Iterable[ClusterQueue]) -> int:
+        """How often any of these has changed, or work of these flavors was told to end."""
+        changes, evictions = self.policy.changes, self.policy.evictions
+        of_flavors = sum(changes.get(flavor, 0) + evictions.get(flavor, 0) for flavor in flavors)
+        return of_flavors + sum(queue.changes for queue in queues)
 
     def _is_simple(self, work: Work, assignment: Assignment, flavors: Sized) -> bool:
         queue = self.policy.queues[work.queue]
@@ -300,11 +477,13 @@ class Scheduler:
         """Decide about an entry, with what was decided before it in this cycle."""
         work, assignment = entry.work, entry.assignment
         queue = self.policy.queues[work.queue]
-        if assignment.mode is not Mode.NO_FIT and not self._fits(entry, taken) and self._moved(entry, taken):
+        fits = self._fits(entry, taken)
+        if assignment.mode is not Mode.NO_FIT and not fits and self._moved(entry, taken):
             assignment = entry.assignment
             if assignment.mode is Mode.NO_FIT:
                 entry.status = Status.NO_FIT
                 return
+            fits = self._fits(entry, taken)
         if assignment.mode is not Mode.FIT and not entry.targets:
             entry.status = Status.NO_CANDIDATES
             if queue.reclaim != _RECLAIMS_ANY:
@@ -319,7 +498,7 @@ class Scheduler:
                 "Waiting for all admitted workloads to be in the PodsReady condition",
             )
             return
-        if not self._fits(entry, taken):
+        if not fits:
             entry.status, entry.reason = Status.SKIPPED, "Workload no longer fits after processing another workload"
             return
         taken |= {target.work.uid: target for target in entry.targets}
@@ -330,6 +509,10 @@ class Scheduler:
     def _moved(self, entry: Entry, taken: dict[str, Target]) -> bool:
         """Whether quota fits and only the nodes do not: then other nodes of the same flavors are tried."""
         if not self._parts(entry.work, entry.assignment) or not self._fits(entry, taken, quota_alone=True):
+            return False
+        if self._rest and self.policy.fair_strategies:
+            # Whom it may preempt is found by shares, in which what others assumed in this cycle counts.
+            self._is_disturbed = True
             return False
         # All flavors that were chosen are to be reached.
         entry.work.tried = ()
@@ -375,10 +558,10 @@ class Scheduler:
         return result
 
 
-def _nominated(entry: Entry) -> Status:
+def _nominated(mode: Mode, targets: Sized) -> Status:
     """What would come of an entry if there were no others."""
-    if entry.assignment.mode is Mode.NO_FIT:
+    if mode is Mode.NO_FIT:
         return Status.NO_FIT
-    if entry.assignment.mode is Mode.FIT:
+    if mode is Mode.FIT:
         return Status.ADMITTED
-    return Status.PREEMPTING if entry.targets else Status.NO_CANDIDATES
+    return Status.PREEMPTING if targets else Status.NO_CANDIDATES

@@ -3,14 +3,19 @@
 import heapq
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 from ....config.errors import InvalidValue
+from ...quota.amounts import is_accelerator
 from ..assumptions import Assumptions
-from .cycle import Entry, Scheduler, Status
-from .policy import ClusterQueue, Policy
+from .budgets import Budget, Meter, Use
+from .cycle import Entry, Resting, Scheduler, Status
+from .parking import Parking
+from .policy import Policy
 from .queues import WaitingQueue
 from .tree import Node
 from .work import Placement, Work
@@ -18,6 +23,23 @@ from .work import Placement, Work
 UNPARK_SECONDS: Final = 1.0
 """How long Kueue gathers what became free before it looks at parked work again."""
 FINISHED: Final = "finished"
+NODES_GONE: Final = "NodeFailures"
+"""Kueue's reason for work that loses nodes."""
+NOT_READY: Final = "PodsReadyTimeout"
+"""Kueue's reason for work whose pods are not ready in time."""
+_MOST_TRIES: Final = 100
+"""After so many, work that would be tried for ever is left alone: a simulation has to end."""
+_SET_ASIDE: Final = "its pods were not ready within {1:g} s {0} times, and it is tried no more (waitForPodsReady)"
+_OF_BUDGETS: Final = ("period", "reached")
+_BUDGET_USED: Final = "the team's budget of {:,g} accelerator-hours is used; it waits until the period ends"
+
+
+class Change(NamedTuple):
+    """Another policy or other nodes from a time on."""
+
+    time: float
+    policy: Policy
+    """Of the same queues as before, with the same numbers of flavor-resources."""
 
 
 @dataclass(slots=True)
@@ -46,15 +68,15 @@ class Job:
     waits_for: str = ""
     """What the scheduler said of it last."""
     finished: float | None = None
+    startup: float | None = None
+    """Seconds until its pods are ready; None as is assumed of all."""
+    timeouts: int = 0
+    """How often its pods were not ready in time."""
+    is_set_aside: bool = False
+    """Whether it is not tried any more."""
 
     def __post_init__(self) -> None:
         self.left = self.seconds
-
-    @property
-    def pace(self) -> float:
-        """Its speed: with fewer pods it is slower in proportion."""
-        whole = sum(pods.count for pods in self.work.pod_sets)
-        return sum(self.turns[-1].counts) / whole if whole else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +96,8 @@ class History:
     jobs: list[Job]
     preemptions: list[Preemption]
     end: float
+    uses: list[Use] = field(default_factory=list)
+    """Of budgets by period, in the order in which these ended."""
 
 
 def simulate(
@@ -82,6 +106,8 @@ def simulate(
     assumptions: Assumptions,
     running: Iterable[Job] = (),
     requested: Job | None = None,
+    changes: Iterable[Change] = (),
+    budgets: Iterable[Budget] = (),
 ) -> History:
     """What happens, until everything has ended or nothing can happen any more.
 
@@ -91,22 +117,30 @@ def simulate(
         assumptions: What no policy says.
         running: Jobs whose work already holds quota, since its time of reservation.
         requested: Only what becomes of this job is asked: nothing happens after its end.
+        changes: Of the policy and of nodes, over time.
+        budgets: Of queues.
 
     Raises:
         InvalidValue: under these assumptions nothing would ever run.
     """
-    if policy.ready_seconds is not None and assumptions.startup_seconds > policy.ready_seconds:
+    is_late = policy.ready_seconds is not None and assumptions.startup_seconds > policy.ready_seconds
+    # With a limit of tries work that is never ready is set aside, which ends.
+    if is_late and policy.requeuing.tries is None:
         raise InvalidValue(
             f"pods are ready after {assumptions.startup_seconds:g} s, and Kueue sends work back after "
             f"{policy.ready_seconds:g} s (waitForPodsReady.timeout): nothing would ever run"
         )
     run = Run(policy, assumptions)
+    for budget in budgets:
+        run.limit(budget)
     for job in running:
         run.resume(job)
     for job in jobs:
         run.submit(job)
+    for change in changes:
+        run.change(change)
     end = run.advance(math.inf, requested)
-    return History(list(run.jobs.values()), run.preemptions, end)
+    return History(list(run.jobs.values()), run.preemptions, end, run.used(end))
 
 
 class Run:
@@ -116,20 +150,40 @@ class Run:
         """Nothing has happened."""
         self.policy, self.assumptions = policy, assumptions
         self.scheduler = Scheduler(policy)
-        self.waiting = {name: WaitingQueue(queue.is_strict) for name, queue in policy.queues.items()}
-        self.below: dict[Node, list[ClusterQueue]] = {}
-        """Cluster queues by the root of their tree."""
-        for queue in policy.queues.values():
-            self.below.setdefault(queue.root(), []).append(queue)
+        self.waiting = {name: WaitingQueue(number, queue) for number, (name, queue) in enumerate(policy.queues.items())}
+        self.ready: set[WaitingQueue] = set()
+        """Those that may have a head."""
+        self.parked: dict[Node, Parking] = {}
+        """Work that is parked, by the root of its tree."""
+        self.touched: set[WaitingQueue] = set()
+        """Those in which work was put, or whose work took quota or left it, since they were last looked at."""
+        self.resting: dict[WaitingQueue, Resting] = {}
+        """Heads that wait for their victims to end, and need no cycle."""
+        self.freed: Counter[Node] = Counter()
+        """How often quota has become free, by the root of a tree."""
         self.jobs: dict[int, Job] = {}
         self.preemptions: list[Preemption] = []
         self.events: list[tuple[float, int, str, object]] = []
         self.numbers = itertools.count()
         self.timers: set[int] = set()
-        self.changes: dict[Node, dict[str, int]] = {}
-        """What was counted of changes when work of a tree was last unparked."""
         self.unready: set[int] = set()
+        self.meters: dict[str, Meter] = {}
+        """By queue, where it has a budget."""
+        self.uses: list[Use] = []
         self.cycles = 0
+
+    def limit(self, budget: Budget) -> None:
+        """A queue has a budget."""
+        accelerators = frozenset(fr for (_, name), fr in self.policy.index.items() if is_accelerator(name))
+        meter = self.meters[budget.queue] = Meter(budget, accelerators, budget.used, since=budget.start)
+        if budget.used:
+            self._expect(budget.start, meter)
+
+    def used(self, end: float) -> list[Use]:
+        """What was used of budgets until an end, by period."""
+        for meter in self.meters.values():
+            meter.pass_time(end)
+        return [*self.uses, *(use for meter in self.meters.values() if (use := meter.use()))]
 
     def resume(self, job: Job) -> None:
         """A job that runs already."""
@@ -137,11 +191,17 @@ class Run:
         self.jobs[id(work)] = job
         job.turns.append(Turn(work.reserved or 0.0, work.flavors, work.counts, work.placements))
         self._at((work.reserved or 0.0) + self._lasts(job), "finish", (job, job.turns[-1]))
+        if meter := self.meters.get(work.queue):
+            self._charge(meter.since, work, 1)
 
     def submit(self, job: Job) -> None:
         """A job comes when its work is created."""
         self.jobs[id(job.work)] = job
         self._at(job.work.created, "submit", job)
+
+    def change(self, change: Change) -> None:
+        """Another policy decides, or there are other nodes, from a time on."""
+        self._at(change.time, "change", change.policy)
 
     def finish(self, job: Job, time: float) -> None:
         """A job ends at a time, whatever it was taken to run."""
@@ -161,6 +221,12 @@ class Run:
         """Everything that happens until then, or until the end of a job. Returns when the last of it happened."""
         now = 0.0
         while self.events and self.events[0][0] <= time and (requested is None or requested.finished is None):
+            kind, subject = self.events[0][2:]
+            if kind == "reached" and self._is_outdated(subject):
+                heapq.heappop(self.events)
+                continue
+            if (kind == "change" and self._is_over()) or (kind == "period" and self._is_spent()):
+                break
             now = self.events[0][0]
             # All events of a moment before any decision: whoever comes when something ends finds it free.
             while self.events and self.events[0][0] == now:
@@ -175,15 +241,38 @@ class Run:
             # The number keeps events of one moment in their order, and subjects from being compared.
             heapq.heappush(self.events, (time, next(self.numbers), kind, subject))
 
+    def _is_over(self) -> bool:
+        """Whether no job is left to which a change could make a difference."""
+        return all(job.finished is not None for job in self.jobs.values())
+
+    def _is_spent(self) -> bool:
+        """Whether nothing is left to happen but that periods of budgets begin, which nobody waits for."""
+        if any(meter.withheld or meter.demoted for meter in self.meters.values()):
+            return False
+        return all(kind in _OF_BUDGETS for _, _, kind, _ in self.events)
+
+    def _is_outdated(self, subject: Any) -> bool:
+        """Whether a budget is used up at another time than was expected then."""
+        meter, number = subject
+        return meter.number != number
+
     def _lasts(self, job: Job) -> float:
         """From admission to the end, unless something comes between."""
-        lost = self._failures(job) * (self.assumptions.repeated_seconds + self.assumptions.startup_seconds)
+        lost = self._failures(job) * (self.assumptions.repeated_seconds + self._startup(job))
         if lost >= 1:
             raise InvalidValue(
                 f"with {self.assumptions.failures_per_node_hour:g} failures of a node in an hour {job.work.name} loses "
                 "more than it does: it would never end"
             )
-        return self.assumptions.startup_seconds + job.left / job.pace / (1 - lost)
+        return self._startup(job) + job.left / self._pace(job) / (1 - lost)
+
+    def _startup(self, job: Job) -> float:
+        """Seconds until its pods are ready."""
+        return self.assumptions.startup_seconds if job.startup is None else job.startup
+
+    def _pace(self, job: Job) -> float:
+        """Its speed with the pods that it has."""
+        return self.assumptions.pace(sum(job.turns[-1].counts), sum(pods.count for pods in job.work.pod_sets))
 
     def _failures(self, job: Job) -> float:
         """Of its nodes, in a second; a pod is taken to have a node."""
@@ -194,7 +283,18 @@ class Run:
         if queue is None:
             job.waits_for = f"no queue leads from {job.work.namespace} to a ClusterQueue"
             return
-        queue.push(job.work)
+        self._push(queue, job.work)
+
+    def _push(self, queue: WaitingQueue, work: Work) -> None:
+        if meter := self.meters.get(work.queue):
+            if meter.holds_back():
+                meter.withheld.append(work)
+                self.jobs[id(work)].waits_for = _BUDGET_USED.format(meter.budget.hours)
+                return
+            meter.demote(work)
+        queue.push(work)
+        self.ready.add(queue)
+        self.touched.add(queue)
 
     def _finish(self, now: float, subject: tuple[Job, Turn]) -> None:
         job, turn = subject
@@ -212,48 +312,140 @@ class Run:
         self._free(now, work)
         work.evicted, work.reserved, work.usage, work.flavors, work.placements = False, None, {}, (), ()
         work.tried = ()
-        self._at(now + later, "return", work)
+        if not job.is_set_aside:
+            self._at(now + later, "return", work)
 
     def _return(self, now: float, work: Work) -> None:
-        self.waiting[work.queue].push(work)
+        self._push(self.waiting[work.queue], work)
 
-    def _ready(self, now: float, job: Job) -> None:
-        self.unready.discard(id(job))
+    def _change(self, now: float, other: Policy) -> None:
+        """Another policy decides; whoever is parked is looked at, and whoever loses a node comes again."""
+        parked = [queue for parking in self.parked.values() for queue in parking.queues]
+        most = max(self.freed.values(), default=0)
+        lost = self.policy.become(other)
+        # Everything that was remembered is of the policy before, and so are the roots of its trees.
+        self.scheduler = Scheduler(self.policy)
+        self.ready |= self.resting.keys()
+        self.resting = {}
+        roots = {name: queue.root() for name, queue in self.policy.queues.items()}
+        self.parked, self.timers = {root: Parking(self.scheduler) for root in roots.values()}, set()
+        self.freed = Counter(dict.fromkeys(roots.values(), most + 1))
+        for name, queue in self.waiting.items():
+            queue.node = self.policy.queues[name]
+        for queue in parked:
+            self.parked[roots[queue.node.name]].park(queue)
+            queue.suspect(queue.parked)
+            self.touched.add(queue)
+        for root in dict.fromkeys(roots.values()):
+            self._unpark_later(now, root)
+        for work in lost:
+            # Who is told to end already has its end before it.
+            if not work.evicted:
+                self._stop(now, self.jobs[id(work)], NODES_GONE, 0.0)
+
+    def _ready(self, now: float, subject: tuple[Job, Turn]) -> None:
+        job, turn = subject
+        # Of a turn that was ended since, it says nothing.
+        if turn is job.turns[-1]:
+            self.unready.discard(id(job))
 
     def _unpark(self, now: float, root: Node) -> None:
+        if id(root) not in self.timers:
+            # Of a tree that is no more.
+            return
         self.timers.discard(id(root))
-        before, current = self.changes.get(root, {}), self.policy.changes
-        changed = [flavor for flavor, number in current.items() if before.get(flavor) != number]
-        self.changes[root] = dict(current)
-        for queue in self.below[root]:
-            self.waiting[queue.name].unpark(self.scheduler.refused, changed)
+        if parking := self.parked.get(root):
+            touched = self.touched & parking.queues
+            self.touched -= touched
+            self.ready |= set(parking.unpark(touched))
         # In which those are refused again that are left where they are.
         self.cycles += 1
 
+    def _charge(self, now: float, work: Work, sign: int) -> None:
+        """Work holds accelerators of its queue's budget from now on, or no longer."""
+        if meter := self.meters.get(work.queue):
+            meter.pass_time(now)
+            meter.take(work, sign)
+            self._expect(now, meter)
+
+    def _expect(self, now: float, meter: Meter) -> None:
+        """Foresee when a period ends, and when its budget is reached if nothing else happens."""
+        if meter.end is None:
+            meter.end = meter.budget.ends(now)
+            self._at(meter.end, "period", meter)
+        meter.number += 1
+        if meter.reached is None and now + meter.left < meter.end:
+            self._at(now + meter.left, "reached", (meter, meter.number))
+
+    def _reached(self, now: float, subject: tuple[Meter, int]) -> None:
+        """Nothing is left of a budget."""
+        meter, _ = subject
+        if self._is_outdated(subject):
+            return
+        meter.pass_time(now)
+        meter.reached = now
+        if meter.budget.when_reached != "warn":
+            self._sort_anew(now, meter)
+
+    def _period(self, now: float, meter: Meter) -> None:
+        """A budget begins anew: its work has its priorities again, and comes into its queue."""
+        meter.pass_time(now)
+        if use := meter.use():
+            self.uses.append(use)
+        # Work without an end would otherwise have periods follow each other without one.
+        is_last = all(kind in _OF_BUDGETS for _, _, kind, _ in self.events)
+        was_reached, meter.reached, meter.end, meter.hours = meter.reached is not None, None, None, 0.0
+        if was_reached and meter.budget.when_reached != "warn":
+            self._sort_anew(now, meter)
+        if meter.holds and not is_last:
+            self._expect(now, meter)
+
+    def _sort_anew(self, now: float, meter: Meter) -> None:
+        """Let all work of a queue have the priority that its budget leaves it, and wait where it lets it."""
+        name = meter.budget.queue
+        waiting = [*self.waiting[name].withdraw(), *meter.withheld]
+        meter.withheld = []
+        meter.restore()
+        queue = self.policy.queues[name]
+        for work in queue.work.values():
+            meter.demote(work)
+            # For whoever was refused because of its priority.
+            self.policy.changed(work)
+        self.touched.add(self.waiting[name])
+        for work in waiting:
+            self._push(self.waiting[name], work)
+        self._unpark_later(now, queue.root())
+
     def _free(self, now: float, work: Work) -> None:
         """Quota is free: whoever is parked in the tree is looked at a second later."""
+        self._charge(now, work, -1)
         self.policy.release(work)
         self.policy.changed(work)
+        self.touched.add(self.waiting[work.queue])
         self.unready.discard(id(self.jobs[id(work)]))
         root = self.policy.queues[work.queue].root()
-        for queue in self.below[root]:
-            # By this a search that stopped at a flavor begins anew: one that it passed may be free now.
-            queue.generation += 1
+        # By this a search that stopped at a flavor begins anew: one that it passed may be free now.
+        self.freed[root] += 1
+        self._unpark_later(now, root)
+
+    def _unpark_later(self, now: float, root: Node) -> None:
+        """Look at what is parked in a tree a second later, with whatever else changes until then."""
         if id(root) not in self.timers:
             self.timers.add(id(root))
             self._at(now + UNPARK_SECONDS, "unpark", root)
 
     def _decide(self, now: float) -> None:
         """Cycles, until one repeats another since when nothing has changed: some heads try their flavors for ever."""
-        standings: set[str] = set()
+        standings: set[_Standing] = set()
         while not (self.policy.one_at_a_time and self.unready):
             heads = self._heads()
             if not heads:
                 return
-            standings.add(_standing(heads))
+            every = [*heads, *(each.work for each in self.resting.values())]
+            standings.add(_standing(every))
             if self._cycle(now, heads):
                 standings.clear()
-            elif _standing(heads) in standings:
+            elif _standing(every) in standings:
                 return
 
     def repeat(self, now: float, cycles: int) -> None:
@@ -262,16 +454,33 @@ class Run:
             self._cycle(now, self._heads())
 
     def _heads(self) -> list[Work]:
-        heads = [work for queue in self.waiting.values() if (work := queue.pop()) is not None]
-        self.cycles += bool(heads)
+        heads = list[Work]()
+        self._wake()
+        for queue in sorted(self.ready - self.resting.keys(), key=attrgetter("number")):
+            if (work := queue.pop()) is not None:
+                heads.append(work)
+            else:
+                self.ready.discard(queue)
+        self.cycles += bool(heads or self.resting)
         for work in heads:
             self._forget(work)
         return heads
 
+    def _wake(self) -> None:
+        """Heads whose nomination no longer holds, or that were taken out of their queue, rest no longer."""
+        for queue, each in list(self.resting.items()):
+            if queue.sticky is not each.work or not self.scheduler.rests(each):
+                del self.resting[queue]
+                self.ready.add(queue)
+
     def _cycle(self, now: float, heads: list[Work]) -> bool:
         """Returns whether anything changed but which flavors were tried."""
         changes = False
-        for entry in self.scheduler.cycle(heads, now):
+        for entry in self.scheduler.cycle(heads, now, self.resting.values()):
+            queue = self.waiting[entry.work.queue]
+            if self.resting.pop(queue, None):
+                # It stands before everybody else.
+                queue.pop()
             self.jobs[id(entry.work)].waits_for = entry.reason
             if entry.status is Status.ADMITTED:
                 self._admit(now, entry)
@@ -282,8 +491,11 @@ class Run:
 
     def _forget(self, work: Work) -> None:
         """Where a search stopped counts in the next cycle, or while nothing has become free."""
-        queue = self.policy.queues[work.queue]
-        if work.tried_in < self.cycles - 1 and queue.generation > work.generation:
+        if (
+            work.tried
+            and work.tried_in < self.cycles - 1
+            and self.freed[self.policy.queues[work.queue].root()] > work.freed
+        ):
             work.tried = ()
 
     def _put_back(self, now: float, entry: Entry) -> bool:
@@ -291,40 +503,80 @@ class Run:
         work, queue = entry.work, self.waiting[entry.work.queue]
         remain = entry.status is not Status.PREEMPTING and _remain(entry.assignment.tried)
         work.tried = tuple(entry.assignment.tried) if remain else ()
-        work.tried_in, work.generation = self.cycles, self.policy.queues[work.queue].generation
+        root = self.policy.queues[work.queue].root()
+        work.tried_in, work.freed = self.cycles, self.freed[root]
         evicts = self._evict(now, entry) if entry.status is Status.PREEMPTING else False
+        if entry.status is Status.PREEMPTING and not evicts and (rests := self.scheduler.rest(entry)):
+            self.resting[queue] = rests
         # Whoever is parked holds nothing against others in the next cycle.
-        return queue.requeue(entry) or evicts
+        is_parked = queue.requeue(entry)
+        if is_parked:
+            self.parked.setdefault(root, Parking(self.scheduler)).park(queue)
+            self.touched.add(queue)
+        else:
+            self.ready.add(queue)
+        return is_parked or evicts
 
     def _evict(self, now: float, entry: Entry) -> bool:
         """Tell the targets of an entry to end; returns whether that is news to one."""
         notified = [target for target in entry.targets if not target.work.evicted]
         for target in notified:
-            target.work.evicted = True
             victim = self.jobs[id(target.work)]
-            turn = victim.turns[-1]
-            turn.ended = target.reason
-            worked = max(0.0, now - turn.start - self.assumptions.startup_seconds) * victim.pace
-            # What came after the last checkpoint is done again, and never more than was done.
-            victim.left -= worked - min(worked, self.assumptions.repeated_seconds)
+            self._stop(now, victim, target.reason, self.assumptions.grace_seconds)
             self.preemptions.append(Preemption(now, victim, self.jobs[id(entry.work)], target.reason))
-            self._at(now + self.assumptions.grace_seconds, "gone", (victim, 0.0))
         return bool(notified)
 
+    def _timeout(self, now: float, subject: tuple[Job, Turn]) -> None:
+        """Pods are not ready in time: the job gives its quota back, waits longer each time, and in the end no more."""
+        job, turn = subject
+        if turn.end is not None or job.work.evicted:
+            return
+        requeuing = self.policy.requeuing
+        job.timeouts += 1
+        backoff = requeuing.backoff(job.timeouts)
+        limit = _MOST_TRIES if requeuing.tries is None else requeuing.tries
+        if job.timeouts > limit:
+            job.is_set_aside = True
+            job.waits_for = _SET_ASIDE.format(job.timeouts, self.policy.ready_seconds)
+        if requeuing.by_eviction:
+            job.work.ordered = now
+        grace = self.assumptions.grace_seconds
+        self._stop(now, job, NOT_READY, grace, max(backoff - grace, 0.0))
+
+    def _stop(self, now: float, job: Job, reason: str, grace: float, later: float = 0.0) -> None:
+        """A job is told to end; its pods are gone after a grace, and some time later it waits again."""
+        self.policy.evict(job.work)
+        turn = job.turns[-1]
+        turn.ended = reason
+        worked = max(0.0, now - turn.start - self._startup(job)) * self._pace(job)
+        # What came after the last checkpoint is done again, and never more than was done.
+        job.left -= worked - min(worked, self.assumptions.repeated_seconds)
+        self._at(now + grace, "gone", (job, later))
+
     def _admit(self, now: float, entry: Entry) -> None:
+        """A job holds quota: its end is foreseen, and that its pods are ready, or not in time."""
         work, job = entry.work, self.jobs[id(entry.work)]
-        self.waiting[work.queue].admitted(work)
+        queue = self.waiting[work.queue]
+        queue.admitted(work)
+        self.touched.add(queue)
         job.waits_for = ""
         job.turns.append(Turn(now, work.flavors, work.counts, work.placements))
+        self._charge(now, work, 1)
         self._at(now + self._lasts(job), "finish", (job, job.turns[-1]))
-        if self.policy.one_at_a_time and self.assumptions.startup_seconds:
+        startup, most = self._startup(job), self.policy.ready_seconds
+        if most is not None and startup > most:
+            self._at(now + most, "timeout", (job, job.turns[-1]))
+        if self.policy.one_at_a_time and startup:
             self.unready.add(id(job))
-            self._at(now + self.assumptions.startup_seconds, "ready", job)
+            self._at(now + startup, "ready", (job, job.turns[-1]))
 
 
-def _standing(heads: Iterable[Work]) -> str:
+_Standing = frozenset[tuple[str, str]]
+
+
+def _standing(heads: Iterable[Work]) -> _Standing:
     """Who is at the head, and which flavors each has tried."""
-    return repr([(work.uid, work.tried) for work in heads])
+    return frozenset((work.uid, repr(work.tried) if work.tried else "") for work in heads)
 
 
 def _remain(tried: Iterable[dict[str, int]]) -> bool:

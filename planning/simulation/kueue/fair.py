@@ -1,10 +1,23 @@
 """Preemption and order of entries by dominant resource shares: Kueue 0.19.2's fair sharing."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TypeVar
+from math import inf
+from operator import itemgetter
+from typing import NamedTuple, TypeVar
 
 from .policy import ClusterQueue, Policy
-from .preemption import FAIR, IN_QUEUE, RECLAMATION, IsPlaced, Target, fill_back, is_beaten, order, restore
+from .preemption import (
+    FAIR,
+    IN_QUEUE,
+    RECLAMATION,
+    IsPlaced,
+    Target,
+    beyond_reach,
+    fill_back,
+    is_beaten,
+    order,
+    restore,
+)
 from .tree import Node, Share, share
 from .work import Work
 
@@ -21,21 +34,18 @@ def targets(
     return _FairPreemption(policy, work, needed, requests, now, is_placed).run()
 
 
-def candidates(policy: Policy, work: Work, needed: Collection[int]) -> dict[str, list[Work]]:
-    """Whom `work` may preempt for any of the flavor-resources `needed`, by queue."""
+def candidates(policy: Policy, work: Work, needed: Collection[int]) -> list[Work]:
+    """Whom `work` may preempt for any of the flavor-resources `needed`."""
     own = policy.queues[work.queue]
     queues = [own]
     if own.parent is not None and own.reclaim != "Never":
-        queues += [each for each in _borrowers(own.root()) if each is not own and not each.is_within(needed)]
-    result: dict[str, list[Work]] = {}
-    for queue in queues:
-        preempts = own.within if queue is own else own.reclaim
-        listed = [
-            each for each in queue.work.values() if is_beaten(preempts, work, each) and each.holds(needed, policy.index)
-        ]
-        if listed:
-            result[queue.name] = listed
-    return result
+        queues += [each for each in borrowers(own.root()) if each is not own and not each.is_within(needed)]
+    return [
+        each
+        for queue in queues
+        for each in queue.work.values()
+        if is_beaten(own.within if queue is own else own.reclaim, work, each) and each.holds(needed, policy.index)
+    ]
 
 
 class _FairPreemption:
@@ -46,16 +56,18 @@ class _FairPreemption:
         self.requests, self.is_placed = requests, is_placed
         self.queue = policy.queues[work.queue]
         self.key: Callable[[Work], tuple[object, ...]] = lambda item: order(item, work.queue, now)
-        self.candidates = {
-            name: sorted(listed, key=self.key) for name, listed in candidates(policy, work, needed).items()
-        }
+        self.every = candidates(policy, work, needed)
+        self.candidates: dict[str, list[Work]] = {}
+        """By queue, and in the order in which they are preempted."""
         self._below: dict[int, tuple[list[ClusterQueue], list[Node]]] = {}
         self.targets: list[Target] = []
 
     def run(self) -> list[Target] | None:
         """The targets, with usage as it was."""
-        if not self.candidates:
+        if not self.every or beyond_reach(self.policy, self.queue, self.requests, self.every) is not None:
             return None
+        for each in sorted(self.every, key=self.key):
+            self.candidates.setdefault(each.queue, []).append(each)
         for fr, value in self.requests.items():
             self.queue.add(fr, value)
         # Shares are compared as if the work were admitted already, so its own usage counts from here on.
@@ -101,9 +113,11 @@ class _FairPreemption:
             preemptor, before = self._share(own), self._share(theirs)
             while listed:
                 candidate = listed.pop(0)
-                self.policy.release(candidate)
+                for fr, value in candidate.usage.items():
+                    queue.remove(fr, value)
                 after = self._share(theirs)
-                self.policy.hold(candidate)
+                for fr, value in candidate.usage.items():
+                    queue.add(fr, value)
                 if self._allows(self.policy.fair_strategies[0], preemptor, before, after):
                     if self._take(candidate, FAIR):
                         return True
@@ -208,15 +222,14 @@ class _FairPreemption:
 
 def compare(first: Share, second: Share) -> int:
     """-1, 0 or 1. Nodes without weight that borrow are above all others."""
-    endless = float("inf")
-    left, right = (first[1], second[1]) if first[0] == second[0] == endless else (first[0], second[0])
+    left, right = (first[1], second[1]) if first[0] == second[0] == inf else (first[0], second[0])
     return (left > right) - (left < right)
 
 
-def _borrowers(node: Node) -> list[ClusterQueue]:
+def borrowers(node: Node) -> list[ClusterQueue]:
     """Queues below a cohort that have more than their own of anything."""
     own = [each for each in node.borrowers if isinstance(each, ClusterQueue)]
-    return own + [each for child in node.cohorts for each in _borrowers(child)]
+    return own + [each for child in node.cohorts for each in borrowers(child)]
 
 
 def in_turn(policy: Policy, entries: Sequence[Entry], described: Described[Entry]) -> Iterator[Entry]:
@@ -228,48 +241,58 @@ def in_turn(policy: Policy, entries: Sequence[Entry], described: Described[Entry
         described: The work of an entry, and what it would use.
     """
     waiting = {described(entry)[0].queue: entry for entry in entries}
+    standings: dict[str, _Standing] = {}
     while waiting:
         first = policy.queues[next(iter(waiting))]
-        if first.parent is None:
+        if first.parent is None or len(waiting) == 1:
             yield waiting.pop(first.name)
             continue
-        winner = _tournament(policy, first.root(), waiting, described)
+        winner = _best(policy, first.root(), waiting, described, standings)
+        assert winner is not None, "a queue below this cohort has an entry"
         yield waiting.pop(described(winner)[0].queue)
 
 
-def _tournament(policy: Policy, cohort: Node, waiting: Mapping[str, Entry], described: Described[Entry]) -> Entry:
-    best = _best(policy, cohort, waiting, described)
-    assert best is not None, "a queue below this cohort has an entry"
-    return best
+class _Standing(NamedTuple):
+    """By what entries have their turn: the smallest comes first."""
+
+    borrows: bool
+    weighted: float
+    unweighted: float
+    """Where nodes without weight are compared."""
+    below: int
+    """Its priority, negated."""
+    since: float
 
 
-def _best(policy: Policy, cohort: Node, waiting: Mapping[str, Entry], described: Described[Entry]) -> Entry | None:
-    """The entry that wins below a cohort."""
-    best: tuple[tuple[bool, Share, int, float], Entry] | None = None
-    rivals: list[tuple[Node, Entry]] = []
+def _best(
+    policy: Policy,
+    cohort: Node,
+    waiting: Mapping[str, Entry],
+    described: Described[Entry],
+    standings: dict[str, _Standing],
+) -> Entry | None:
+    """The entry that wins below a cohort; standings of queues among each other stay as they are."""
+    rivals: list[tuple[_Standing, Entry]] = []
     for child in cohort.cohorts:
-        entry = _best(policy, child, waiting, described)
-        if entry is not None:
-            rivals.append((child, entry))
-    rivals += [(each, waiting[each.name]) for each in cohort.queues if each.name in waiting]
-    for node, entry in rivals:
-        work, usage = described(entry)
-        queue = policy.queues[work.queue]
-        for fr, value in usage.items():
-            queue.add(fr, value)
-        current = share(node, policy.resources)
-        # Only what the work asks for counts: borrowing of other resources does not set an entry back.
-        borrows = any(node.usage[fr] > node.subtree[fr] for fr in usage)
-        for fr, value in usage.items():
-            queue.remove(fr, value)
-        standing = (borrows, current, -work.priority, work.ordered)
-        if best is None or _wins(standing, best[0]):
-            best = standing, entry
-    return best[1] if best else None
+        if below := _best(policy, child, waiting, described, standings):
+            rivals.append((_standing(policy, child, *described(below)), below))
+    for name, entry in waiting.items():
+        queue = policy.queues[name]
+        if queue.parent is cohort:
+            if name not in standings:
+                standings[name] = _standing(policy, queue, *described(entry))
+            rivals.append((standings[name], entry))
+    return min(rivals, key=itemgetter(0))[1] if rivals else None
 
 
-def _wins(first: tuple[bool, Share, int, float], second: tuple[bool, Share, int, float]) -> bool:
-    if first[0] != second[0]:
-        return second[0]
-    decided = compare(first[1], second[1])
-    return decided < 0 if decided else first[2:] < second[2:]
+def _standing(policy: Policy, node: Node, work: Work, usage: Mapping[int, int]) -> _Standing:
+    """How an entry stands among those of the siblings of a node above it."""
+    queue = policy.queues[work.queue]
+    for fr, value in usage.items():
+        queue.add(fr, value)
+    weighted, unweighted = share(node, policy.resources)
+    # Only what the work asks for counts: borrowing of other resources does not set an entry back.
+    borrows = any(node.usage[fr] > node.subtree[fr] for fr in usage)
+    for fr, value in usage.items():
+        queue.remove(fr, value)
+    return _Standing(borrows, weighted, unweighted if weighted == inf else 0.0, -work.priority, work.ordered)

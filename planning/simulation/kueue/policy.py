@@ -1,15 +1,32 @@
 """What decides, read from Kueue's objects as they are deployed: queues, cohorts, flavors, topologies, configuration."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple
 
 from ....config.errors import InvalidValue
+from ...kubernetes.durations import go_seconds
 from .topology import Domains
 from .tree import Node, Quota, settle
-from .work import Work, amount
+from .work import Work, amount, taken
 
 _NEVER: Final = "Never"
+
+
+class Requeuing(NamedTuple):
+    """When work waits again whose pods were not ready in time."""
+
+    base_seconds: float = 60.0
+    most_seconds: float = 3600.0
+    tries: int | None = None
+    """After the first; None tries for ever."""
+    by_eviction: bool = True
+    """Whether it waits since then, rather than since its creation."""
+
+    def backoff(self, times: int) -> float:
+        """Seconds from an eviction until it waits again, after so many of them."""
+        # No longer than the longest: a float has no power of two beyond a thousand.
+        return min(self.base_seconds * 2.0 ** min(times - 1, 64), self.most_seconds)
 
 
 class Group(NamedTuple):
@@ -50,8 +67,10 @@ class ClusterQueue(Node):
         self.is_active = not _is_stopped(spec)
         self.work: dict[str, Work] = {}
         """Work that holds quota, by uid."""
-        self.generation = 0
-        """Grows whenever quota becomes free."""
+        self.changes = 0
+        """How often work has taken quota of it or left it."""
+        self.changed_flavors: set[str] = set()
+        """The flavors of that work, until somebody has looked at them."""
 
     def group_of(self, resource: str) -> Group | None:
         """The group that covers a resource."""
@@ -82,10 +101,16 @@ class Policy:
     """Where pods are placed."""
     ready_seconds: float | None = None
     """How long admitted work may lack pods; None does not look."""
+    requeuing: Requeuing = field(default_factory=Requeuing)
+    """What becomes of work that was not ready in time."""
     one_at_a_time: bool = False
     """Whether nothing is admitted until the last work is ready."""
     changes: dict[str, int] = field(default_factory=dict)
     """By flavor, how often work has taken some of it or left it."""
+    borrowings: dict[str, int] = field(default_factory=dict)
+    """By flavor, how often that was work of a queue that still had more of it than its quota."""
+    evictions: dict[str, int] = field(default_factory=dict)
+    """By flavor, how often work that has some of it was told to end."""
 
     def hold(self, work: Work) -> None:
         """Put what `work` holds in use."""
@@ -97,8 +122,20 @@ class Policy:
 
     def changed(self, work: Work) -> None:
         """Count that `work` has taken what it holds, or leaves it: for good, not to try what would be."""
-        for flavor in {flavor for chosen in work.flavors for flavor in chosen.values()}:
+        queue = self.queues[work.queue]
+        queue.changes += 1
+        borrows = not queue.is_within(work.usage)
+        flavors = work.held_flavors
+        queue.changed_flavors |= flavors
+        for flavor in flavors:
             self.changes[flavor] = self.changes.get(flavor, 0) + 1
+            self.borrowings[flavor] = self.borrowings.get(flavor, 0) + borrows
+
+    def evict(self, work: Work) -> None:
+        """Tell `work` to end: from now on it is the first to be preempted."""
+        work.evicted = True
+        for flavor in work.held_flavors:
+            self.evictions[flavor] = self.evictions.get(flavor, 0) + 1
 
     def release(self, work: Work) -> None:
         """Take back what it holds."""
@@ -108,15 +145,45 @@ class Policy:
             queue.remove(fr, value)
         self.domains.hold(work.placements, -1)
 
+    def become(self, other: "Policy") -> list[Work]:
+        """Decide by `other` from now on, with what is in use.
 
-def policy(objects: Iterable[Mapping[str, Any]], configuration: Mapping[str, Any] | None = None) -> Policy:
-    """The policy of Kueue's objects."""
+        Both have the same queues, and their flavor-resources have the same numbers: see `also` of `policy`.
+
+        Returns:
+            Work whose nodes are no longer there, in the order of its queues.
+        """
+        held = [work for queue in self.queues.values() for work in queue.work.values()]
+        numbers = {name: self.changes.get(name, 0) + 1 for name in (*self.flavors, *other.flavors)}
+        for each in fields(self):
+            setattr(self, each.name, getattr(other, each.name))
+        # Whatever was refused for want of something is to be decided about anew.
+        self.changes = numbers
+        for work in held:
+            self.hold(work)
+        return [work for work in held if not self.domains.are_there(work.placements)]
+
+
+def policy(
+    objects: Iterable[Mapping[str, Any]],
+    configuration: Mapping[str, Any] | None = None,
+    also: Iterable[Mapping[str, Any]] = (),
+) -> Policy:
+    """The policy of Kueue's objects.
+
+    Args:
+        objects: The objects.
+        configuration: That of Kueue's manager.
+        also: The objects of all times, where some change: flavor-resources then have the same numbers at each.
+    """
     objects, configuration = list(objects), configuration or {}
     by_kind: dict[str, list[Mapping[str, Any]]] = {}
     for item in objects:
         by_kind.setdefault(item["kind"], []).append(item)
     limited = [*by_kind.get("ClusterQueue", []), *by_kind.get("Cohort", [])]
-    pairs = dict.fromkeys(pair for item in limited for pair, _ in _quotas(item))
+    others = [item for item in also if item["kind"] in ("ClusterQueue", "Cohort")]
+    # In an order of their own where several policies have them in common.
+    pairs = dict.fromkeys(pair for item in (others or limited) for pair, _ in _quotas(item))
     index = {pair: number for number, pair in enumerate(pairs)}
     resources: dict[str, list[int]] = {}
     for (_, resource), fr in index.items():
@@ -144,12 +211,27 @@ def policy(objects: Iterable[Mapping[str, Any]], configuration: Mapping[str, Any
         },
         topologies,
         domains=Domains(
-            topologies, [(each.name, each.labels, each.topology) for each in flavors.values()], by_kind.get("Node", [])
+            topologies,
+            [(each.name, each.labels, each.topology) for each in flavors.values()],
+            by_kind.get("Node", []),
+            taken(by_kind.get("Pod", [])),
         ),
         fair_strategies=tuple(fair.get("preemptionStrategies") or standard) if fair else (),
         excluded=tuple((configuration.get("resources") or {}).get("excludeResourcePrefixes") or ()),
-        ready_seconds=seconds(wait["timeout"]) if wait.get("timeout") else None,
+        ready_seconds=go_seconds(wait["timeout"]) if wait.get("timeout") else None,
+        requeuing=_requeuing(wait.get("requeuingStrategy") or {}),
         one_at_a_time=bool(wait.get("blockAdmission")),
+    )
+
+
+def _requeuing(strategy: Mapping[str, Any]) -> Requeuing:
+    """Kueue's requeuingStrategy. Source of the defaults: Kueue 0.19.2, apis/config/v1beta2/defaults.go."""
+    known = Requeuing()
+    return Requeuing(
+        strategy.get("backoffBaseSeconds", known.base_seconds),
+        strategy.get("backoffMaxSeconds", known.most_seconds),
+        strategy.get("backoffLimitCount"),
+        strategy.get("timestamp", "Eviction") == "Eviction",
     )
 
 
@@ -165,17 +247,6 @@ def check(policy: Policy) -> None:
             )
         if queue.parent is None and any(limit is not None for limit in queue.borrowing):
             raise InvalidValue(f"ClusterQueue {name} has a borrowingLimit and no cohort, which Kueue refuses")
-
-
-def seconds(text: str) -> float:
-    """A duration as Go writes it, such as `1h30m0s`."""
-    result, number = 0.0, ""
-    for letter in text:
-        if letter.isdigit() or letter == ".":
-            number += letter
-        else:
-            result, number = result + float(number) * {"h": 3600.0, "m": 60.0, "s": 1.0}[letter], ""
-    return result
 
 
 def _name(item: Mapping[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """Whom work preempts, in which order and why: Kueue 0.19.2's classical preemption."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -69,6 +70,27 @@ def restore(policy: Policy, targets: Iterable[Target]) -> None:
         policy.hold(target.work)
 
 
+def beyond_reach(
+    policy: Policy, queue: ClusterQueue, requests: Mapping[int, int], candidates: Iterable[Work]
+) -> int | None:
+    """The flavor-resource of which a queue would have too little also if all candidates were gone, if there is one."""
+    listed = list(candidates)
+    for fr, value in requests.items():
+        if value <= max(0, queue.available(fr)):
+            continue
+        held: Counter[ClusterQueue] = Counter()
+        for each in listed:
+            held[policy.queues[each.queue]] += each.usage.get(fr, 0)
+        for other, used in held.items():
+            other.remove(fr, used)
+        is_enough = value <= max(0, queue.available(fr))
+        for other, used in held.items():
+            other.add(fr, used)
+        if not is_enough:
+            return fr
+    return None
+
+
 def classical(
     policy: Policy, work: Work, needed: set[int], requests: Mapping[int, int], now: float, is_placed: IsPlaced
 ) -> list[Target] | None:
@@ -83,15 +105,16 @@ def classical(
         is_placed: Whether its pods find nodes.
 
     Returns:
-        None where there is nobody whom it may preempt.
+        None where there is nobody whom it may preempt, or not enough of them.
     """
     queue = policy.queues[work.queue]
     own, priority, hierarchical = candidates = _candidates(policy, queue, work, needed, requests)
+    every = [each for listed in candidates for each in listed]
+    if not every or beyond_reach(policy, queue, requests, [item.work for item in every]) is not None:
+        return None
     for each in candidates:
         each.sort(key=lambda item: order(item.work, queue.name, now))
     every = [*hierarchical, *priority, *own]
-    if not every:
-        return None
     listed = sorted(every, key=lambda item: not item.work.evicted)
     forbidden = not queue.borrows_within
     under_nominal = all(queue.usage[fr] < queue.subtree[fr] for fr in needed)

@@ -62,13 +62,28 @@ class Node:
 
     def available(self, fr: int) -> int:
         """What is left, borrowing included; below zero where quota was taken away."""
-        if self.parent is None:
-            return self.subtree[fr] - self.usage[fr]
-        above = self.parent.available(fr)
+        parent, used = self.parent, self.usage[fr]
+        if parent is None:
+            return self.subtree[fr] - used
+        above, local, limit = parent.available(fr), self.local[fr], self.borrowing[fr]
+        if limit is not None:
+            # Without `min` and `max`, here and below: this is where time goes.
+            borrowable = self.subtree[fr] - (used if used > local else local) + limit
+            if borrowable < above:
+                above = borrowable
+        return above + local - used if used < local else above
+
+    def missing_above(self, fr: int, amount: int) -> int | None:
+        """How much the parent needs to have left for an amount to be available here.
+
+        Returns:
+            None where no parent's would be enough, until something of the own usage changes.
+        """
+        above = amount - self.local_available(fr)
         if (limit := self.borrowing[fr]) is not None:
             lent, stored = self.subtree[fr] - self.local[fr], max(0, self.usage[fr] - self.local[fr])
-            above = min(above, lent - stored + limit)
-        return self.local_available(fr) + above
+            return above if above <= lent - stored + limit else None
+        return above
 
     def local_available(self, fr: int) -> int:
         """What is left of the part that is not lent."""
@@ -93,29 +108,37 @@ class Node:
 
     def add(self, fr: int, amount: int) -> None:
         """Put an amount in use here, and in what is above as far as it is not local."""
-        free = self.local_available(fr)
-        self._use(fr, amount)
-        if self.parent is not None and amount > free:
-            self.parent.add(fr, amount - free)
+        node: Node | None = self
+        while node is not None and amount > 0:
+            used = node.usage[fr]
+            free = node.local[fr] - used
+            node._use(fr, used + amount)
+            node = node.parent
+            if free > 0:
+                amount -= free
 
     def remove(self, fr: int, amount: int) -> None:
         """The opposite of `add`."""
-        stored = self.usage[fr] - self.local[fr]
-        self._use(fr, -amount)
-        if self.parent is not None and stored > 0:
-            self.parent.remove(fr, min(amount, stored))
+        node: Node | None = self
+        while node is not None and amount > 0:
+            used = node.usage[fr]
+            stored = used - node.local[fr]
+            node._use(fr, used - amount)
+            node = node.parent
+            if stored < amount:
+                amount = stored
 
-    def _use(self, fr: int, amount: int) -> None:
-        self.usage[fr] += amount
-        beyond = self.usage[fr] - self.subtree[fr]
+    def _use(self, fr: int, used: int) -> None:
+        self.usage[fr] = used
+        beyond = used - self.subtree[fr]
         if beyond > 0:
             self.beyond[fr] = beyond
-        else:
-            self.beyond.pop(fr, None)
-        if self.parent is not None and self.beyond:
-            self.parent.borrowers[self] = None
-        elif self.parent is not None:
-            self.parent.borrowers.pop(self, None)
+            if self.parent is not None:
+                self.parent.borrowers[self] = None
+        elif fr in self.beyond:
+            del self.beyond[fr]
+            if self.parent is not None and not self.beyond:
+                del self.parent.borrowers[self]
 
     def is_within(self, frs: Iterable[int]) -> bool:
         """Whether no more than its quota is in use of each of these."""

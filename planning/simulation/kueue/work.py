@@ -1,13 +1,16 @@
 """Work that waits for quota or has it: what of a Workload decides."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from math import ceil
 from typing import Any, Final, NamedTuple
 
 from ...quota.amounts import CPU, required_number
 
 PODS: Final = "pods"
+TOPOLOGY_LABEL: Final = "kueue.x-k8s.io/tas"
+"""Kueue puts it on the pods of work whose places it has chosen (constant TASLabel of its API v1beta2)."""
 
 
 class TopologyRequest(NamedTuple):
@@ -44,13 +47,13 @@ class PodSet:
     topology: TopologyRequest | None = None
     constraints: str = ""
     """What nodes they may go to, as one text."""
-    shape: tuple[Any, ...] = ()
-    """Equal for pod sets that are equal."""
+    shape: str = ""
+    """Equal for pod sets that are equal. A text knows its hash, by which it is looked up often."""
 
     def __post_init__(self) -> None:
         self.constraints = repr((sorted(self.selector.items()), self.affinity, self.tolerations))
         requests = tuple(sorted(self.requests.items()))
-        self.shape = (self.name, self.count, self.least, self.topology, requests, self.constraints)
+        self.shape = repr((self.name, self.count, self.least, self.topology, requests, self.constraints))
 
 
 class Placement(NamedTuple):
@@ -93,14 +96,24 @@ class Work:
     """Where the search for flavors stopped, by resource, of each pod set; -1 begins anew."""
     tried_in: int = -1
     """The cycle of that search."""
-    generation: int = 0
-    """That of its queue then."""
-    shape: tuple[Any, ...] = ()
+    freed: int = 0
+    """How often quota had become free in its tree then."""
+    shape: str = ""
     """Equal for work that only its name and its time tell apart."""
 
     def __post_init__(self) -> None:
         self.ordered = self.ordered or self.created
-        self.shape = (self.priority, tuple(item.shape for item in self.pod_sets))
+        self.prioritize(self.priority)
+
+    def prioritize(self, priority: int) -> None:
+        """Give it a priority; not while it waits in a queue, which is ordered by it."""
+        self.priority = priority
+        self.shape = repr((priority, *(item.shape for item in self.pod_sets)))
+
+    @property
+    def held_flavors(self) -> set[str]:
+        """Flavors of which it holds something."""
+        return {flavor for chosen in self.flavors for flavor in chosen.values()}
 
     def holds(self, frs: Collection[int], index: Mapping[tuple[str, str], int]) -> bool:
         """Whether its pods are of one of these flavor-resources."""
@@ -144,10 +157,24 @@ def pod_set(item: Mapping[str, Any], excluded: tuple[str, ...] = ()) -> PodSet:
     )
 
 
+@cache
 def amount(resource: str, text: str) -> int:
     """A quantity as an integer, rounded up as Kueue does: CPU in thousandths, everything else in its unit."""
     number = required_number(text)
     return ceil(number * 1000 if resource == CPU else number)
+
+
+def taken(pods: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """What pods that have a node and have not ended take of it, by node, but for those of topology-aware work."""
+    result: dict[str, dict[str, int]] = {}
+    for pod in pods:
+        node, labels = pod["spec"].get("nodeName"), pod["metadata"].get("labels") or {}
+        has_ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        if node and not has_ended and TOPOLOGY_LABEL not in labels:
+            used = result.setdefault(node, {})
+            for name, value in {**_requests(pod["spec"], ()), PODS: 1}.items():
+                used[name] = used.get(name, 0) + value
+    return result
 
 
 def _requests(pod: Mapping[str, Any], excluded: tuple[str, ...]) -> dict[str, int]:

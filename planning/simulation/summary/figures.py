@@ -69,6 +69,8 @@ class Timeline:
     """Accelerator-hours by team, slice by slice."""
     fairness: Sequence[float | None]
     """Jain's index of how much of what it was entitled to each team had that wanted any; None where none did."""
+    whole: Sequence[float]
+    """Accelerator-hours that there were."""
     shares: Mapping[str, Sequence[float]]
     """What a team borrowed in percent of everything there is, divided by its weight in relation to all."""
 
@@ -106,7 +108,7 @@ def figures(outcome: Outcome, slices: int = 240) -> Figures:
     ]
     counts = Counter((stop.preemptor_team, stop.victim_team, stop.reason) for stop in outcome.stops)
     held = sum(team.hours.in_quota + team.hours.borrowed for team in teams)
-    whole = sum(outcome.capacity.values()) * (outcome.end - outcome.start) / 3600
+    whole = sum(timeline.whole)
     return Figures(
         outcome,
         teams,
@@ -176,22 +178,39 @@ def _timeline(outcome: Outcome, slices: int) -> Timeline:
 
     def spread(team: str, until: float) -> None:
         """Add what a team held since its last change."""
-        rates = _hourly(held[team], outcome.quotas.get(team, {}))
+        rates = _hourly(held[team], quotas.get(team, {}))
         for index, hours in _slices(starts, seconds, since[team], min(until, outcome.end)):
             row = sums[team][index]
             for part, rate in enumerate(rates):
                 row[part] += rate * hours
         since[team] = max(since[team], until)
 
-    for change in pending:
-        spread(change.team, change.time)
-        held[change.team][change.flavor] += change.amount
+    quotas, later = outcome.quotas, list(outcome.later)
+    for change in (*pending, _Change(outcome.end, "", "", 0)):
+        while later and later[0].time <= change.time:
+            level = later.pop(0)
+            for team in names:
+                spread(team, level.time)
+            quotas = level.quotas
+        if change.team:
+            spread(change.team, change.time)
+            held[change.team][change.flavor] += change.amount
     for team in names:
         spread(team, outcome.end)
     teams = {team: list(map(Hours._make, rows)) for team, rows in sums.items()}
-    nominal = {team: sum(outcome.quotas.get(team, {}).values()) * seconds / 3600 for team in names}
-    fairness = [_jain(zip(hours, nominal.values(), strict=True)) for hours in zip(*teams.values(), strict=True)]
-    return Timeline(starts, seconds, teams, fairness, _shares(outcome, teams, seconds))
+    fairness = [_jain(hours) for hours in zip(*teams.values(), strict=True)]
+    whole = _whole(outcome, starts, seconds)
+    return Timeline(starts, seconds, teams, fairness, whole, _shares(outcome, teams, whole))
+
+
+def _whole(outcome: Outcome, starts: Sequence[float], seconds: float) -> list[float]:
+    """Accelerator-hours that there were in each slice."""
+    steps, whole = outcome.accelerators(), [0.0] * len(starts)
+    ends = [*(time for time, _ in steps[1:]), outcome.end]
+    for (start, amount), end in zip(steps, ends, strict=True):
+        for index, hours in _slices(starts, seconds, start, end):
+            whole[index] += amount * hours
+    return whole
 
 
 def _zeros(slices: int) -> list[list[float]]:
@@ -216,28 +235,29 @@ def _slices(starts: Sequence[float], seconds: float, start: float, end: float) -
         index += 1
 
 
-def _jain(teams: Iterable[tuple[Hours, float]]) -> float | None:
+def _jain(teams: Iterable[Hours]) -> float | None:
     """Jain's index of how much of what it was entitled to each team had: (Σx)² / nΣx², 1 where all had the same part.
 
     A team that waits is entitled to its guarantee, and to no more than it asked for.
     """
     parts = list[float]()
-    for hours, nominal in teams:
+    for hours in teams:
         taken = hours.in_quota + hours.borrowed
-        entitled = min(nominal, taken + hours.waiting)
+        entitled = min(hours.in_quota + hours.idle, taken + hours.waiting)
         if entitled > 0:
             parts.append(min(taken / entitled, 1.0))
     squares = sum(part * part for part in parts)
     return sum(parts) ** 2 / (len(parts) * squares) if squares else None
 
 
-def _shares(outcome: Outcome, teams: Mapping[str, Sequence[Hours]], seconds: float) -> dict[str, list[float]]:
+def _shares(outcome: Outcome, teams: Mapping[str, Sequence[Hours]], whole: Sequence[float]) -> dict[str, list[float]]:
     """What teams borrow of everything, in percent, by their weight in relation to the mean weight."""
-    whole = sum(outcome.capacity.values()) * seconds / 3600
     weights = {team: outcome.weights.get(team, 1.0) for team in teams}
     mean = sum(weights.values()) / len(weights) if weights else 1.0
-    factors = {team: 100 * mean / (whole * weight) if whole and weight else 0.0 for team, weight in weights.items()}
     shares = dict[str, list[float]]()
     for team, rows in teams.items():
-        shares[team] = [hours.borrowed * factors[team] for hours in rows]
+        factor = 100 * mean / weights[team] if weights[team] else 0.0
+        shares[team] = [
+            hours.borrowed * factor / most if most else 0.0 for hours, most in zip(rows, whole, strict=True)
+        ]
     return shares

@@ -49,6 +49,33 @@ class Stop(NamedTuple):
     """Kueue's reason of the preemption."""
 
 
+class BudgetUse(NamedTuple):
+    """What a team used of its budget in a period."""
+
+    team: str
+    end: float
+    """Of the period."""
+    hours: float
+    """Accelerator-hours that it held in it, by the end of the simulation."""
+    limit: float
+    """Accelerator-hours of the budget."""
+    reached: float | None
+    """When nothing was left of it."""
+    when_reached: str
+    """`warn`, `demote` or `hold`."""
+    demote_to: str | None
+
+
+class Level(NamedTuple):
+    """What there is from a time on."""
+
+    time: float
+    quotas: Mapping[str, Mapping[str, int]]
+    """As `Outcome.quotas`."""
+    capacity: Mapping[str, int]
+    """As `Outcome.capacity`."""
+
+
 class Outcome(NamedTuple):
     """Everything that a simulation of one policy says. Times are seconds of the trace's own clock."""
 
@@ -66,3 +93,15 @@ class Outcome(NamedTuple):
     """Accelerators that there are, by flavor."""
     weights: Mapping[str, float]
     """Fair share weights of teams."""
+    later: Sequence[Level] = ()
+    """Other quotas or capacities, in the order of time; all before that are those of the beginning."""
+
+    budgets: Sequence[BudgetUse] = ()
+    """In the order in which their periods end."""
+
+    def accelerators(self) -> list[tuple[float, int]]:
+        """How many accelerators there are from when on, up to the end."""
+        levels = [Level(self.start, self.quotas, self.capacity), *self.later]
+        return [(level.time, sum(level.capacity.values())) for level in levels if level.time < self.end] or [
+            (self.start, sum(self.capacity.values()))
+        ]

@@ -22,6 +22,7 @@ COLUMNS: Final = {
     "priority": "a priority of the environment; none unless it says so",
     "group": "the instance group or type that it asks for; any unless it says so",
     "least_pods": "pods with which it starts as well where all do not fit (partial admission)",
+    "startup": "how long until its pods are ready, such as 10m; as --startup says unless it says so",
     "topology": "a node label within one value of which all its pods have to lie",
 }
 """The columns and what stands in them. The first three have to be there."""
@@ -90,7 +91,17 @@ def _job(row: Mapping[str | None, str | list[str] | None], line: int) -> TracedJ
         group=values.get("group", ""),
         least_pods=least if least < pods else None,
         topology=values.get("topology", ""),
+        startup=_startup(values.get("startup", "")),
     )
+
+
+def _startup(text: str) -> float | None:
+    if not text:
+        return None
+    seconds = _finite("startup", duration(text))
+    if seconds < 0:
+        raise InvalidValue(f"startup is {text}; it is 0 or more")
+    return seconds
 
 
 def _finite(name: str, value: float) -> float:

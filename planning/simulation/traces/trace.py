@@ -7,7 +7,8 @@ text that is no trace at all is refused with the line where that shows.
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Final, Literal, NamedTuple
 
 from ....config.errors import InvalidValue
@@ -49,6 +50,8 @@ class TracedJob:
     """Pods with which it would start as well; None where it needs all."""
     topology: str = ""
     """A node label within one value of which all its pods have to lie; empty where that does not matter."""
+    startup: float | None = None
+    """Seconds until its pods are ready; None as is assumed of all."""
 
 
 class TraceProblem(NamedTuple):
@@ -78,6 +81,22 @@ class UnreadableTrace(InvalidValue):
     def __init__(self, line: int, message: str, hint: str) -> None:
         super().__init__(message)
         self.line, self.hint = line, hint
+
+
+def moved(trace: Trace, start: float) -> Trace:
+    """The same work with its first job at another time."""
+    by = start - min((job.submitted for job in trace.jobs), default=start)
+    words = (
+        f"the work is moved by {by / 86400:.1f} days, to begin at {datetime.fromtimestamp(start, UTC):%Y-%m-%d %H:%M}"
+    )
+    jobs = tuple(replace(job, submitted=job.submitted + by) for job in trace.jobs)
+    return trace._replace(jobs=jobs, assumptions=(*trace.assumptions, words))
+
+
+def latest(trace: Trace, days: float) -> Trace:
+    """The work of the last days up to its last submission."""
+    start = max((job.submitted for job in trace.jobs), default=0.0) - days * 86400
+    return trace._replace(jobs=tuple(job for job in trace.jobs if job.submitted > start))
 
 
 def counted(problems: Iterable[TraceProblem]) -> dict[str, int]:

@@ -10,9 +10,9 @@ import rendering
 from table import Report, markdown, verdict
 from timing import measure
 
-DAYS: Final = (0.06, 0.6)
+DAYS: Final = (0.06, 0.6, 6.0)
 DESIRED: Final = 100_000 / 180
-"""Jobs a second that would simulate 100,000 of them in three minutes."""
+"""Jobs a second that simulate 100,000 of them, which are six days of this work, in three minutes."""
 
 
 def report(folder: Path, args: argparse.Namespace) -> Report:
@@ -29,9 +29,10 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
             "import sys; from podwright.operations.cli import main; sys.stdout = open(sys.argv.pop(1), 'w'); main()"
         )
         words = ("simulate", environment, "--generate", f"{days * 24:g}h", "--seed", "1", "--json")
-        timing = measure([sys.executable, "-c", program, str(page), *words], runs=1)
+        timing = measure([sys.executable, "-c", program, str(page), *words], runs=1, warm_ups=0)
         jobs = json.loads(page.read_text(encoding="utf-8"))["jobs"]
-        speed = jobs / timing.median
+        # Of one processor, so that it says the same where others work on the machine too.
+        speed = jobs / timing.processor
         retained = retained and speed >= DESIRED
         verdicts = [f"≥ {DESIRED:.0f}", verdict(DESIRED, speed)]
         rows.append(
@@ -40,10 +41,21 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
                 f"{days:g}",
                 f"{jobs:,}",
                 f"{timing.median:.1f} s",
+                f"{timing.processor:.1f} s",
                 f"{speed:.0f}",
                 f"{timing.peak_mib:.0f} MiB",
                 *verdicts,
             ]
         )
-    header = ["environment", "days of work", "jobs", "elapsed", "jobs a second", "largest process", "limit", ""]
+    header = [
+        "environment",
+        "days of work",
+        "jobs",
+        "elapsed",
+        "processor",
+        "jobs a second",
+        "largest process",
+        "limit",
+        "",
+    ]
     return Report(markdown(header, rows), retained)

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -155,8 +156,25 @@ def positional(source: str) -> list[str]:
     return sorted(
         node.name
         for node in functions
-        if node.returns and any(map(is_positional, ast.walk(node.returns))) and node.name not in sort_keys(tree)
+        if node.returns and any(map(is_positional, types_in(node.returns, tree))) and node.name not in sort_keys(tree)
     )
+
+
+def types_in(annotation: ast.AST, tree: ast.Module) -> Iterator[ast.AST]:
+    """The parts of a type, of one that stands between quotation marks, and of what the module calls by a name."""
+    aliases = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(annotation):
+        yield node
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from types_in(ast.parse(node.value, mode="eval"), tree)
+        elif isinstance(node, ast.Name) and node.id in aliases:
+            yield from ast.walk(aliases[node.id])
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -171,9 +189,12 @@ def rank(item) -> tuple[int, str, str]: ...
 def pair() -> tuple[int, str]: ...
 def any_length() -> tuple[int, ...]: ...
 def three() -> list[tuple[int, str, str]]: ...
+Named = list[tuple[int, str, str]]
+def named() -> Named: ...
+def quoted() -> "list[tuple[int, str, str]]": ...
 def none() -> "None": sorted([], key=lambda item: rank(item))
 """
-    assert positional(source) == ["three"]
+    assert positional(source) == ["named", "quoted", "three"]
 
 
 def test_names_outside_the_glossary_can_be_counted() -> None:

@@ -17,6 +17,7 @@ import command_pages
 import construct_pages
 import pages
 import pytest
+import session_picture
 import setting_pages
 
 from podwright.config.loading.project import ProjectSettings
@@ -52,9 +53,27 @@ def anchors(text: str) -> list[str]:
     return actual
 
 
+def test_every_picture_of_a_page_is_shown(site: dict[str, str], tmp_path: Path) -> None:
+    written = [pages.ROOT / file for file in pages.written()]
+    pictures = [name for file in written for name in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", file.read_text())]
+    shown = [
+        os.path.normpath(Path(page).parent / name)
+        for page, text in site.items()
+        for name in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text)
+    ]
+    assert len(shown) == len(pictures) > 3
+    pages.write(tmp_path / "docs")
+    assert [name for name in shown if not (tmp_path / "docs" / name).is_file()] == []
+
+
+def test_the_picture_of_a_session_is_what_the_command_prints() -> None:
+    """`.venv/bin/python docs/site/session_picture.py docs/session.svg` draws it anew."""
+    assert session_picture.picture() == (pages.ROOT / "docs/session.svg").read_text(encoding="utf-8")
+
+
 def test_every_link_leads_to_a_page_and_an_anchor(site: dict[str, str]) -> None:
     known = {page: set(anchors(text)) for page, text in site.items()}
-    files = {file.name for file in (pages.ROOT / "docs").glob("*.json")}
+    files = {file.name for file in (pages.ROOT / "docs").iterdir() if file.suffix in (".json", ".svg")}
     dead = []
     for page, text in site.items():
         for target in LINK.findall(re.sub(r"`[^`]*`", "", prose(text))):
@@ -189,3 +208,5 @@ def test_names_of_python_are_all_found() -> None:
 def test_examples_stand_on_their_pages(site: dict[str, str]) -> None:
     programs = sorted((pages.ROOT / "docs/python").glob("*.py"))
     assert [file.name for file in programs if file.read_text().rstrip() not in site[f"python/{file.stem}.md"]] == []
+    loop = (pages.ROOT / "docs/examples/elastic/train.py").read_text(encoding="utf-8").rstrip()
+    assert loop in site["user/elastic.md"]

@@ -1,22 +1,30 @@
 """Jobs as podwright renders them, each by its own operator: queued by Kueue, with pods on nodes, until they end."""
 
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from api_server import ApiServer, Object, until
-from job_environment import rendered
+from job_environment import rendered, with_jobs
 from needs import require
 from podwright.cdk8s_charts.training_runtime import torch_runtime
+from podwright.operations.aws.account import Account
+from podwright.operations.cdk.progress import Progress
+from podwright.operations.jobs.cluster_jobs import read_cluster
+from podwright.operations.kubernetes.kubectl import Kubectl
+from podwright.operations.teardown import work
+from podwright.operations.teardown.work import end_work
 from podwright.sandbox.control_plane.cache import Cache, State
 from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.control_plane.operators import NAMES
 from podwright.sandbox.control_plane.pins import pins
-from podwright.sandbox.eks.task_governance import apply_quota, settings
+from podwright.sandbox.eks.task_governance import apply_quota, remove_quota, settings
 from podwright.sandbox.hyperpod.pod_ends import EXIT_CODE, RUNS_FOR
 from podwright.sandbox.kubernetes.api_objects import ApiObjects
 from real_cluster import add_nodes
@@ -27,6 +35,10 @@ TEAM = "hyperpod-ns-llm"
 ENVIRONMENT: dict[str, Any] = {
     "groups": {"g5": {"instance_type": TYPE, "count": 4}},
     "teams": {"llm": {"quota": {"g5": 4}}},
+}
+QUOTA = {
+    "ComputeQuotaConfig": {"ComputeQuotaResources": [{"InstanceType": TYPE, "Count": 4}]},
+    "ComputeQuotaTarget": {"TeamName": "llm", "FairShareWeight": 10},
 }
 COMMAND = ["python", "train.py"]
 
@@ -41,6 +53,9 @@ class Kind:
     last: str = ""
     """A label of the pods whose end is the job's; all of them where there is none."""
     done: str = "Succeeded"
+    """Nothing where it runs until somebody stops it."""
+    groups: int = 0
+    """So many groups of pods queue by themselves, whose pods are there and held back; a job as a whole where zero."""
 
     def manifest(self, **changes: Any) -> Object:
         """The job as podwright renders it."""
@@ -55,6 +70,15 @@ KINDS = [
     Kind("mpi", {"nodes": 2, "command": ["mpirun", "hostname"]}, 3, LAUNCHER),
     Kind("nccl_test", {"nodes": 2}, 3, LAUNCHER),
     Kind("ray", {"nodes": 2, "command": COMMAND, "ray_version": "2.49.0"}, 3, "ray.io/node-type=head", "Complete"),
+    Kind("ray_cluster", {"nodes": 2, "ray_version": "2.49.0", "head": {"accelerators": 4}}, 3, done=""),
+    Kind("jobset", {"nodes": 2, "slices": 2, "command": COMMAND}, 2, done="Completed"),
+    Kind(
+        "leader_worker_set",
+        {"nodes": 2, "replicas": 2, "command": COMMAND, "leader_command": ["serve"]},
+        4,
+        done="",
+        groups=2,
+    ),
     Kind("train", {"nodes": 2, "command": COMMAND}, 2, done="Complete"),
 ]
 
@@ -73,9 +97,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
             control_plane.install(name, settings({}) if name == "kueue" else None)
         add_nodes(control_plane, {"g5": (TYPE, 4)})
         objects = ApiObjects(control_plane.kubeconfig)
-        resources = [{"InstanceType": TYPE, "Count": 4}]
-        target = {"TeamName": "llm", "FairShareWeight": 10}
-        apply_quota(objects, {"ComputeQuotaConfig": {"ComputeQuotaResources": resources}, "ComputeQuotaTarget": target})
+        apply_quota(objects, QUOTA)
         objects.apply(torch_runtime())
         yield control_plane
     finally:
@@ -132,27 +154,54 @@ def test_a_job_is_admitted_runs_on_nodes_and_ends(server: ApiServer, kind: Kind)
     with applied(server, kind.manifest()) as job:
         nodes = {item["spec"]["nodeName"] for item in running(server, kind.pods)}
         assert len(nodes) >= kind.written["nodes"]
-        (workload,) = workloads(server)
-        assert {"QuotaReserved", "Admitted"} <= conditions(workload)
-        assert [owner["kind"] for owner in workload["metadata"]["ownerReferences"]] == [job["kind"]]
-        for pod in pods(server, kind.last):
+        assert len(workloads(server)) == (kind.groups or 1)
+        for workload in workloads(server):
+            assert {"QuotaReserved", "Admitted"} <= conditions(workload)
+            assert job["kind"] in [owner["kind"] for owner in workload["metadata"]["ownerReferences"]]
+        for pod in pods(server, kind.last) if kind.done else ():
             server.merge({"apiVersion": "v1", "kind": "Pod"} | pod, {"metadata": {"annotations": {RUNS_FOR: "1s"}}})
-        until(lambda: kind.done in conditions(server.read(job)), 120)
-        until(lambda: "Finished" in conditions(workloads(server)[0]))
+        if kind.done:
+            until(lambda: kind.done in conditions(server.read(job)), 120)
+            until(lambda: "Finished" in conditions(workloads(server)[0]))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_a_job_beyond_the_quota_waits_without_pods(server: ApiServer, kind: Kind) -> None:
-    with applied(server, kind.manifest(nodes=5)) as job:
-        (workload,) = until(lambda: workloads(server))
-        until(lambda: any(item["type"] == "QuotaReserved" for item in workload_conditions(server)))
-        assert "QuotaReserved" not in conditions(workload)
-        assert [owner["kind"] for owner in workload["metadata"]["ownerReferences"]] == [job["kind"]]
-        assert pods(server) == []
+    with applied(server, kind.manifest(nodes=6)) as job:
+        until(lambda: len(workloads(server)) == (kind.groups or 1))
+        # Of groups that equal each other Kueue may consider one alone.
+        until(lambda: any(map(was_considered, workloads(server))))
+        for workload in workloads(server):
+            assert "QuotaReserved" not in conditions(workload)
+            assert job["kind"] in [owner["kind"] for owner in workload["metadata"]["ownerReferences"]]
+        if kind.groups:
+            assert all(item["spec"]["schedulingGates"] for item in until(lambda: pods(server)))
+        else:
+            assert pods(server) == []
 
 
-def workload_conditions(server: ApiServer) -> list[Object]:
-    return workloads(server)[0].get("status", {}).get("conditions", [])
+def test_of_equal_jobs_each_says_why_it_waits(plane: ControlPlane, server: ApiServer) -> None:
+    """Kueue says it of the first alone."""
+    (kind,) = (kind for kind in KINDS if kind.name == "pytorch")
+    environment = with_jobs({}, **ENVIRONMENT)
+    first, second = kind.manifest(nodes=6), kind.manifest(nodes=6)
+    second["metadata"]["name"] = "second"
+    with applied(server, first):
+        until(lambda: any(map(was_considered, workloads(server))))
+        server.apply(second)
+        until(lambda: len(workloads(server)) == 2)
+        time.sleep(2)
+        considered = [was_considered(item) for item in workloads(server)]
+        jobs = read_cluster(Kubectl(plane.kubeconfig, True), environment).jobs
+        server.delete(second)
+        assert sorted(considered) == [False, True]
+        assert [job.reason for job in jobs] == [jobs[0].reason] * 2
+        assert "ml.g5.12xlarge" in jobs[0].reason
+
+
+def was_considered(workload: Object) -> bool:
+    """Whether Kueue has said why it does not start."""
+    return any(item["type"] == "QuotaReserved" for item in workload.get("status", {}).get("conditions", []))
 
 
 def test_a_ray_job_whose_command_fails_has_failed(server: ApiServer) -> None:
@@ -180,3 +229,22 @@ def test_kueuectl_lists_stops_and_resumes_work(plane: ControlPlane, server: ApiS
         until(lambda: not pods(server))
         kueuectl("resume", "workload", name)
         running(server, KINDS[0].pods)
+
+
+def test_a_teardown_ends_work_before_its_queue_goes(
+    plane: ControlPlane, server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that wait too: otherwise one of them would start where another has ended, and Kueue keep the queue."""
+    environment = with_jobs({}, **ENVIRONMENT)
+    monkeypatch.setattr(work, "way", lambda *_: Kubectl(plane.kubeconfig, True))
+    (kind,) = (kind for kind in KINDS if kind.name == "pytorch")
+    first, second = kind.manifest(), kind.manifest(nodes=3)
+    second["metadata"]["name"] = "second"
+    with applied(server, first), applied(server, second):
+        running(server, kind.pods)
+        until(lambda: len(workloads(server)) == 2)
+        end_work(tmp_path, environment, Account("111122223333", "us-west-2", "http://localhost:9", {}), Progress())
+        assert workloads(server) == []
+        remove_quota(ApiObjects(plane.kubeconfig), QUOTA)
+        assert server.items(QUEUES, "ClusterQueue", "") == []
+        apply_quota(ApiObjects(plane.kubeconfig), QUOTA)

@@ -86,6 +86,16 @@ def test_never_is_a_time_that_no_job_reaches() -> None:
     assert "preemptMinRuntime" not in queue("a.h100")
 
 
+def test_work_runs_for_a_time_before_anybody_stops_it() -> None:
+    teams = GOVERNANCE["teams"]
+    first = queue("a.h100", teams=teams | {"a": teams["a"] | {"min_runtime_seconds": 1800}})
+    assert (first["preemptMinRuntime"], first["reclaimMinRuntime"]) == ("1800s", "1800s")
+    second = queue("b.h100", teams=teams | {"b": teams["b"] | {"min_runtime_seconds": 1800}})
+    # Its own higher priorities never stop it, whatever time it has against others.
+    assert (second["preemptMinRuntime"], second["reclaimMinRuntime"]) == ("87600h", "1800s")
+    assert "reclaimMinRuntime" not in queue("a.h100")
+
+
 @pytest.mark.parametrize(
     ("wait_for_pods", "grace"),
     [

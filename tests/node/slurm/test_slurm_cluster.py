@@ -12,7 +12,8 @@ from podwright.config.loading.load import environment_from
 from podwright.config.loading.source import parse_source
 from podwright.operations.jobs.slurm_jobs import FORMAT, rows_of
 from podwright.planning.jobs.batch_script import batch_script
-from simulated_slurm import COMPUTE, NODES, SimulatedSlurmCluster, missing, node_facts, simulated_slurm_cluster
+from podwright.sandbox.slurm.machine import missing
+from simulated_slurm import COMPUTE, NODES, SimulatedSlurmCluster, node_facts, simulated_slurm_cluster
 
 pytestmark = needs(missing() is None, str(missing()))
 
@@ -298,7 +299,8 @@ def test_a_node_is_marked_in_the_words_that_hyperpod_knows(cluster: SimulatedSlu
 
 def test_slurm_conf_written_anew_gets_our_part_back(cluster: SimulatedSlurmCluster) -> None:
     slurmd = cluster.says("pgrep -x slurmd")
-    cluster.says("cp /parts/slurm.conf /opt/slurm/etc/slurm.conf && scontrol reconfigure")
+    cluster.write_configuration()
+    cluster.says("scontrol reconfigure")
     assert "PreemptType=preempt/none" in re.sub(r" +", "", cluster.says("scontrol show config"))
     cluster.says("cd /opt/podwright/refresh && python3 -B -m podwright_node.slurm.refresh")
     assert cluster.says("tail -n 1 /opt/slurm/etc/slurm.conf").strip() == "include podwright.conf"

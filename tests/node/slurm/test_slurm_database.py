@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 from needs import needs
-from simulated_slurm import missing, node_facts, simulated_slurm_cluster
+from podwright.sandbox.slurm.machine import missing
+from simulated_slurm import node_facts, simulated_slurm_cluster
 
 pytestmark = needs(missing() is None, str(missing()))
 

@@ -9,11 +9,13 @@ import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from needs import needs
-from simulated_slurm import SimulatedSlurmCluster, missing, node_facts, resource_config, simulated_slurm_cluster
+from podwright.sandbox.slurm.machine import missing
+from simulated_slurm import SimulatedSlurmCluster, node_facts, resource_config, simulated_slurm_cluster
 
 pytestmark = needs(missing() is None, str(missing()))
 
@@ -82,9 +84,10 @@ def test_killed_again_and_again() -> None:
         assert "research|ada|" in expected
         assert "SwitchName=top" in expected
     with started_by_the_image() as simulated:
+        simulated.put("/run/run_killed.py", (Path(__file__).parent / "run_killed.py").read_text())
         # Each run makes one change more than the one before: the whole set-up has some hundred and fifty.
         for number in range(1, 40):
-            run = simulated.shell(f"cd /bundle && python3 /parts/run_steps.py --die {number}", timeout=120)
+            run = simulated.shell(f"cd /bundle && python3 /run/run_killed.py {number} /parts/run_steps", timeout=120)
             if run.returncode == 0:
                 break
             assert run.returncode == -signal.SIGKILL, run.stdout + run.stderr

@@ -95,6 +95,22 @@ def test_the_role_of_a_stack_needs_what_handlers_call(aws: Aws, stack: StackUnde
     assert "HandlerErrorCode: AccessDenied" in reason
 
 
+def test_the_role_of_a_stack_needs_it_on_what_the_stack_touches(aws: Aws, stack: StackUnderTest) -> None:
+    trust = TRUST | {"Principal": {"Service": "cloudformation.amazonaws.com"}}
+    role = aws("iam").create_role(RoleName="logs-only", AssumeRolePolicyDocument=document(trust))["Role"]["Arn"]
+    own = allow("logs:CreateLogGroup", f"arn:aws:logs:{REGION}:123456789012:log-group:/own/*")
+    others = {"Effect": "Allow", "NotAction": "logs:CreateLogGroup", "Resource": "*"}
+    aws("iam").put_role_policy(RoleName="logs-only", PolicyName="own", PolicyDocument=document(own, others))
+    groups: dict[str, Any] = {
+        name: {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": f"/{name.lower()}/group"}}
+        for name in ("Own", "Other")
+    }
+    options: dict[str, Any] = {"RoleARN": role, "OnFailure": "DO_NOTHING"}
+    assert stack.create(groups, options=options) == "CREATE_FAILED"
+    assert not stack.reasons("Own").strip()
+    assert f"on resource: arn:aws:logs:{REGION}:123456789012:log-group:/other/group because" in stack.reasons("Other")
+
+
 def test_a_role_that_changes_keeps_the_policies_of_other_resources(aws: Aws, stack: StackUnderTest) -> None:
     """In a rollback the role comes after its policies."""
 

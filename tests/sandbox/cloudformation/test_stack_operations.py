@@ -233,6 +233,31 @@ def test_a_retained_file_system_holds_its_subnet_and_security_group(stack: Stack
     assert stack.delete() == "DELETE_COMPLETE"
 
 
+@pytest.mark.parametrize("zone", ["usw2-az2", "usw2-az3"])
+def test_a_file_system_in_two_zones_stands_in_both(stack: StackUnderTest, aws: Aws, zone: str) -> None:
+    def subnet(zone: str, block: str) -> dict[str, Any]:
+        properties = {"VpcId": ref("Vpc"), "CidrBlock": block, "AvailabilityZoneId": zone}
+        return {"Type": "AWS::EC2::Subnet", "Properties": properties}
+
+    zfs = {"DeploymentType": "MULTI_AZ_1", "ThroughputCapacity": 160, "PreferredSubnetId": ref("One")}
+    home = {"StorageCapacity": 64, "SubnetIds": [ref("One"), ref("Two")], "OpenZFSConfiguration": zfs}
+    resources = {
+        "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.77.0.0/16"}},
+        "One": subnet("usw2-az2", "10.77.0.0/24"),
+        "Two": subnet(zone, "10.77.1.0/24"),
+        "Home": {"Type": "AWS::FSx::FileSystem", "Properties": {"FileSystemType": "OPENZFS"} | home},
+    }
+    if zone == "usw2-az2":
+        assert stack.create(resources) == "ROLLBACK_COMPLETE"
+        assert "two zones" in stack.reasons("Home")
+        return
+    stack.create(resources)
+    interfaces = aws("ec2").describe_network_interfaces()["NetworkInterfaces"]
+    of_home = {each["SubnetId"] for each in interfaces if stack.physical_id("Home") in each["Description"]}
+    assert of_home == {stack.physical_id("One"), stack.physical_id("Two")}
+    assert stack.delete() == "DELETE_COMPLETE"
+
+
 def test_stack_tags_reach_resources_below_their_own(stack: StackUnderTest, aws: Aws) -> None:
     vpc = {"CidrBlock": "10.78.0.0/16", "Tags": [{"Key": "own", "Value": "kept"}, {"Key": "both", "Value": "own"}]}
     tags = [{"Key": "both", "Value": "stack"}, {"Key": "team", "Value": "ml"}]

@@ -166,7 +166,7 @@ def report_on_it(project: Path) -> None:
     drawn = {group["name"]: group["count"] for group in actual["architecture"]["groups"]}
     assert drawn == {"system": 2, "training": 3}
     printed, _ = run(project, "report", "--live", *assembly)
-    page = (project / "podwright-report-sandbox.html").read_text()
-    assert printed.startswith("podwright-report-sandbox.html: ")
+    page = (project / ".podwright/reports/podwright-report-sandbox.html").read_text()
+    assert printed.startswith(".podwright/reports/podwright-report-sandbox.html: ")
     assert "in the sandbox: no instance runs there" in page
     assert "The deployed stacks are as the file says." in page

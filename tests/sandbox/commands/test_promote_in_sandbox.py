@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,14 @@ class Promoting:
 
     def stacks(self, environment: str) -> list[str]:
         """The names of the stacks in its account and region."""
-        return [stack["StackName"] for stack in self.client(environment, "cloudformation").describe_stacks()["Stacks"]]
+        return [stack["StackName"] for stack in self._described(environment)]
+
+    def statuses(self, environment: str) -> list[str]:
+        """Their statuses."""
+        return [stack["StackStatus"] for stack in self._described(environment)]
+
+    def _described(self, environment: str) -> list[Any]:
+        return self.client(environment, "cloudformation").describe_stacks()["Stacks"]
 
     def begin(self, *options: str) -> subprocess.Popen[str]:
         """Start a promotion, in a process group of its own."""
@@ -108,6 +116,17 @@ def promoting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Promoting]:
     server.stop(root)
 
 
+def deploys(group: int) -> bool:
+    """Whether a process of the group is the CDK CLI's deployment."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        # Processes end while they are looked at.
+        with suppress(OSError):
+            of_group = int((folder / "stat").read_text().rpartition(")")[2].split()[2]) == group
+            if of_group and b"deploy" in (folder / "cmdline").read_bytes().split(b"\0"):
+                return True
+    return False
+
+
 def named(events: list[Event], word: str) -> list[str]:
     return [event["step"] for event in events if event["event"] == word]
 
@@ -120,7 +139,13 @@ def test_killed_inside_a_deployment_it_goes_on_and_a_failed_gate_keeps_prod_unto
         if (event["event"], event.get("step")) == ("started", "dev.deploy"):
             break
     deadline = time.monotonic() + 180
-    while not promoting.stacks("dev"):
+    while not deploys(process.pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    # The promotion alone stands still, so that it cannot note the end of what its CDK CLI does.
+    os.kill(process.pid, signal.SIGSTOP)
+    # Once CloudFormation works on it: before that there is a change set without a template.
+    while promoting.statuses("dev") in ([], ["REVIEW_IN_PROGRESS"]):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)

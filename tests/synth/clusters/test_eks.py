@@ -29,6 +29,7 @@ CLUSTER_ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"
 EXISTING = AdoptedEks(
     name="old", security_group="sg-0123456789abcdef1", kubectl_role="arn:aws:iam::111122223333:role/Kubectl"
 )
+ADDON = "AWS::EKS::Addon"
 HELM = "Custom::AWSCDK-EKS-HelmChart"
 Resources = dict[str, dict[str, Any]]
 
@@ -246,6 +247,52 @@ def test_addons_are_pinned_and_overwrite(stack: cdk.Stack, parts: dict[str, Any]
     }
     assert {item["Properties"]["ResolveConflicts"] for item in addons.values()} == {"OVERWRITE"}
     assert [name for name, item in addons.items() if "PodIdentityAssociations" in item["Properties"]] == []
+
+
+def test_authentication_services_and_support_are_those_of_the_file(stack: cdk.Stack, parts: dict[str, Any]) -> None:
+    control_plane(stack, parts, authentication="API_AND_CONFIG_MAP", service_cidr="172.20.0.0/16", support="standard")
+    (cluster,) = resources(stack, "AWS::EKS::Cluster").values()
+    properties = cluster["Properties"]
+    assert properties["AccessConfig"]["AuthenticationMode"] == "API_AND_CONFIG_MAP"
+    assert properties["KubernetesNetworkConfig"]["ServiceIpv4Cidr"] == "172.20.0.0/16"
+    assert properties["UpgradePolicy"] == {"SupportType": "STANDARD"}
+
+
+def test_interfaces_have_the_groups_of_the_file_beside_their_own(stack: cdk.Stack, parts: dict[str, Any]) -> None:
+    groups = ["sg-0123456789abcdef8", "sg-0123456789abcdef9"]
+    control_plane(stack, parts, security_groups=groups)
+    (cluster,) = resources(stack, "AWS::EKS::Cluster").values()
+    own, *others = cluster["Properties"]["ResourcesVpcConfig"]["SecurityGroupIds"]
+    assert others == groups
+    assert "ControlPlaneSecurityGroup" in own["Fn::GetAtt"][0]
+    # They are somebody's: no rule of ours is added to them.
+    rules = resources(stack, "AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress").values()
+    assert rules
+    assert not [rule for rule in rules if rule["Properties"]["GroupId"] in groups]
+
+
+def test_further_addons_and_configurations_of_the_file(stack: cdk.Stack) -> None:
+    settings = Eks.model_validate(
+        {
+            "addon_configurations": {"vpc-cni": "env: {WARM_IP_TARGET: '4'}", "coredns": "replicaCount: 4"},
+            "further_addons": {
+                "eks-node-monitoring-agent": {"version": "v1.5.0-eksbuild.1", "configuration": "a: 1"},
+                "snapshot-controller": {"service_account_role": "arn:aws:iam::111122223333:role/Snapshots"},
+            },
+        }
+    )
+    NodeAddons(stack, "NodeAddons", settings=settings, cluster_name="prod", network_policies=True)
+    WorkloadAddons(stack, "WorkloadAddons", settings=settings, cluster_name="prod", lustre=False)
+    by_name = {item["Properties"]["AddonName"]: item["Properties"] for item in resources(stack, ADDON).values()}
+    # What podwright says itself stays where the file says nothing of it.
+    cni = {"enableNetworkPolicy": "true", "env": {"WARM_IP_TARGET": "4"}}
+    assert json.loads(by_name["vpc-cni"]["ConfigurationValues"]) == cni
+    assert json.loads(by_name["coredns"]["ConfigurationValues"]) == {"replicaCount": 4}
+    agent = by_name["eks-node-monitoring-agent"]
+    assert (agent["AddonVersion"], agent["ConfigurationValues"]) == ("v1.5.0-eksbuild.1", '{"a":1}')
+    assert by_name["snapshot-controller"]["ServiceAccountRoleArn"] == "arn:aws:iam::111122223333:role/Snapshots"
+    assert "ConfigurationValues" not in by_name["snapshot-controller"]
+    assert "ConfigurationValues" not in by_name["kube-proxy"]
 
 
 def test_the_fsx_driver_may_look_and_not_make(stack: cdk.Stack, parts: dict[str, Any]) -> None:

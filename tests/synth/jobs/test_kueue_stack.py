@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podwright.sandbox.kubernetes.store import KubernetesStore
+from podwright.sandbox.kubernetes.store import Key, KubernetesStore
 from synthesis import synthesis
 
 NAME = "shared-platform-worker"
@@ -74,5 +74,5 @@ def test_the_double_takes_every_object_in_the_order_of_creation(created: list[Re
         store.apply(item)
     kinds = [kind.rpartition("/")[2] for kind, _, _ in store.objects]
     assert (kinds.count("ClusterQueue"), kinds.count("LocalQueue"), kinds.count("ResourceFlavor")) == (3, 6, 1)
-    labels = store.objects["/Namespace", "", "team-pretraining"]["metadata"]["labels"]
+    labels = store.objects[Key("/Namespace", "", "team-pretraining")]["metadata"]["labels"]
     assert labels["podwright/team"] == "pretraining"

@@ -106,6 +106,22 @@ def test_quotas_come_after_the_policy_and_the_policy_after_kueue(stack: cdk.Stac
     assert not of(resources, "AWS::Lambda::Function")
 
 
+@pytest.mark.parametrize("fallback", [(), ("compute_quota", "scheduler_config")])
+def test_names_descriptions_and_states_are_those_of_the_file(stack: cdk.Stack, fallback: tuple[str, ...]) -> None:
+    stated = {"name": "llm-2027", "description": "Models of 2027", "state": "disabled"}
+    task_governance = {"name": "policy", "description": "Who goes first", "fallback": fallback}
+    teams = {"llm": {"quota": {"h200": 2}, "compute_quota": stated}}
+    resources = quotas(stack, teams, task_governance=task_governance)
+    (config,) = of(resources, OWN_CONFIG if fallback else CONFIG).values()
+    (quota,) = of(resources, OWN_QUOTA if fallback else QUOTA).values()
+    sent = [item["Properties"] | json.loads(item["Properties"].get("Settings", "{}")) for item in (config, quota)]
+    assert (sent[0]["Name"], sent[0]["Description"]) == ("policy", "Who goes first")
+    fields = ("Name", "Description", "ActivationState")
+    assert [sent[1][field] for field in fields] == ["llm-2027", "Models of 2027", "Disabled"]
+    for item in () if fallback else (config, quota):
+        assert validate_properties(item["Type"], item["Properties"], "us-east-1") == []
+
+
 @pytest.mark.parametrize(
     ("fallback", "kinds"),
     [

@@ -103,3 +103,27 @@ def test_what_lies_in_the_services_namespaces_comes_after_the_quotas(synthesis: 
     isolating = [name for name, item in resources.items() if "podwright-caps" in str(item.get("Properties"))]
     assert len(quotas) == len(isolating) == 2
     assert all(quotas <= before(name) for name in isolating)
+
+
+def test_a_team_that_records_runs_finds_the_app_and_may_call_it() -> None:
+    text = ENVIRONMENT.replace("        network: {}\n", "        mlflow: true\n") + "platform: {mlflow: {}}\n"
+    actual = synthesize(environment_of(text))
+    exported = [item["Value"] for item in actual.templates["platform"]["Outputs"].values()]
+    (policy,) = properties(actual, "AWS::IAM::Policy")
+    statements = policy["PolicyDocument"]["Statement"]
+    (call,) = [item for item in statements if item["Action"] == "sagemaker:CallMlflowAppApi"]
+    # The one app, by what the platform stack exports of it.
+    assert [value["Fn::GetAtt"][1] for value in exported] == ["Arn"]
+    assert "ExportsOutputFnGetAttMlflowApp" in call["Resource"]["Fn::ImportValue"]
+    manifests = [
+        str(item["Properties"]["Manifest"])
+        for item in actual.resources("Custom::AWSCDK-EKS-KubernetesResource").values()
+    ]
+    (tracked,) = [text for text in manifests if "podwright-mlflow" in text]
+    assert "MLFLOW_TRACKING_URI" in tracked
+    assert "hyperpod-ns-research" in tracked
+    assert "hyperpod-ns-product" not in tracked
+
+
+def test_without_the_app_no_role_may_call_one(synthesis: Synthesis) -> None:
+    assert "Mlflow" not in str(properties(synthesis, "AWS::IAM::Policy"))

@@ -9,6 +9,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Match, Template
 
 from podwright.config.catalog.names import lifecycle_bucket_name
+from podwright.config.errors import InvalidValue
 from podwright.config.settings.storage import Buckets, Lustre, OpenZfs, Storage
 from podwright.constructs.common.protection import Protection
 from podwright.constructs.storage.buckets import CheckpointBucket, LifecycleBucket
@@ -295,6 +296,51 @@ def test_openzfs(stack: cdk.Stack, parts: dict[str, Any]) -> None:
     ]
     assert opened(stack) == both_ends(("clients", "servers"), ports=[*ports])
     assert stack.resolve(made.dns_name)["Fn::GetAtt"][1] == "DNSName"
+
+
+def test_a_home_of_another_kind(stack: cdk.Stack, parts: dict[str, Any]) -> None:
+    settings = OpenZfs(
+        zone="usw2-az2", deployment="single_az_ha_1", throughput=128, iops=6000, compression="zstd", capacity_gib=1024
+    )
+    OpenZfsHome(stack, "Home", settings=settings, **parts)
+    configuration = file_system(stack)["Properties"]["OpenZFSConfiguration"]
+    assert configuration["DeploymentType"] == "SINGLE_AZ_HA_1"
+    assert configuration["DiskIopsConfiguration"] == {"Mode": "USER_PROVISIONED", "Iops": 6000}
+    assert configuration["RootVolumeConfiguration"]["DataCompressionType"] == "ZSTD"
+
+
+IN_TWO_ZONES = {"zone": "usw2-az2", "deployment": "multi_az_1", "standby_zone": "usw2-az3"}
+
+
+def test_a_home_in_two_zones(stack: cdk.Stack, parts: dict[str, Any]) -> None:
+    settings = OpenZfs.model_validate(IN_TWO_ZONES | {"endpoint_cidr": "198.18.0.0/28"})
+    standby = ec2.Subnet.from_subnet_id(stack, "Standby", "subnet-0123456789abcdef1")
+    tables = ["rtb-0123456789abcdef0", "rtb-0123456789abcdef1"]
+    OpenZfsHome(stack, "Home", settings=settings, standby=standby, route_table_ids=tables, **parts)
+    properties = file_system(stack)["Properties"]
+    assert properties["SubnetIds"] == [SUBNET, "subnet-0123456789abcdef1"]
+    configuration = properties["OpenZFSConfiguration"]
+    assert configuration["DeploymentType"] == "MULTI_AZ_1"
+    assert configuration["PreferredSubnetId"] == SUBNET
+    assert configuration["EndpointIpAddressRange"] == "198.18.0.0/28"
+    assert configuration["RouteTableIds"] == tables
+
+
+def test_route_tables_of_the_settings_stand_for_those_of_the_network(stack: cdk.Stack, parts: dict[str, Any]) -> None:
+    settings = OpenZfs.model_validate(IN_TWO_ZONES | {"route_tables": ["rtb-0123456789abcdef9"]})
+    standby = ec2.Subnet.from_subnet_id(stack, "Standby", "subnet-0123456789abcdef1")
+    OpenZfsHome(stack, "Home", settings=settings, standby=standby, route_table_ids=["rtb-0123456789abcdef0"], **parts)
+    assert file_system(stack)["Properties"]["OpenZFSConfiguration"]["RouteTableIds"] == ["rtb-0123456789abcdef9"]
+
+
+@pytest.mark.parametrize("more", [{"route_table_ids": ["rtb-0123456789abcdef0"]}, {"standby": True}], ids=str)
+def test_a_home_in_two_zones_needs_a_second_subnet_and_ways(
+    stack: cdk.Stack, parts: dict[str, Any], more: dict[str, Any]
+) -> None:
+    if "standby" in more:
+        more = {"standby": ec2.Subnet.from_subnet_id(stack, "Standby", "subnet-0123456789abcdef1")}
+    with pytest.raises(InvalidValue, match="needs standby and route_table_ids"):
+        OpenZfsHome(stack, "Home", settings=OpenZfs.model_validate(IN_TWO_ZONES), **more, **parts)
 
 
 def test_a_home_that_may_go_takes_its_volumes_along(stack: cdk.Stack, parts: dict[str, Any]) -> None:

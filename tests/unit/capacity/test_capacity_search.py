@@ -10,6 +10,7 @@ import pytest
 
 from capacity_account import NOW, CapacityAccount, open_account
 from podwright.config.catalog.limits import limits
+from podwright.config.catalog.prices import Price
 from podwright.operations.capacity.market import beside
 from podwright.operations.capacity.offers import RegionOffer, amount, compared, day, described, span
 from podwright.planning.purchase.offers import Request
@@ -76,7 +77,7 @@ def test_a_split_offer_shows_each_of_its_parts(
     assert split["hours"] == 28 * 24
     assert capacity_account.run("search", "prod", "h200-q1") == 0
     printed = capsys.readouterr().out
-    rows = [line for line in printed.splitlines() if "usw2-az2   2027" in line]
+    rows = [line for line in printed.splitlines() if "usw2-az2  2027" in line]
     assert f"  1  {split['id']}\n" in printed
     assert rows[0].split()[0] == "1"
     assert "402,361 USD" in rows[0]
@@ -308,7 +309,7 @@ def test_an_offer_of_which_something_is_unknown_never_fits(changed: dict[str, An
 def test_prices_that_are_unknown_are_compared_with_nothing() -> None:
     actual = RegionOffer.of(shape(), "us-west-2", ZONES, REQUEST)
     assert actual
-    comparison = compared(actual, {"ml.p5en.48xlarge": 0.05})
+    comparison = compared(actual, {"ml.p5en.48xlarge": Price(0.05, "file", "set by the environment")})
     assert str(comparison) == "+86 %"
     assert compared(replace(actual, offer=replace(actual.offer, fee=None)), None) is None
     assert compared(replace(actual, offer=replace(actual.offer, currency="CNY")), None) is None

@@ -1,6 +1,7 @@
 """What environments cost, and where prices come from."""
 
 import json
+import re
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,10 @@ from podwright.operations.environments.costs import brief, lines
 from podwright.planning.cost.costs import by_stack, by_team, costs, included_metadata_iops, total, upfronts
 from podwright.planning.rules.run import findings
 from rule_pages import loaded
+from screens import text_of
 
 DAY = date(2026, 11, 21)
+OWN = Price(20.0, "file", "set by the environment")
 
 
 def environment(piece: str) -> Environment:
@@ -49,6 +52,17 @@ def test_the_same_type_costs_of_the_same_order_everywhere() -> None:
             assert 0.5 < float(row["usd_per_hour"]) / here.usd < 2, row
 
 
+def test_home_folders_in_two_zones_have_a_price_of_their_own() -> None:
+    one = "storage: {home: {openzfs: {zone: usw2-az2"
+    two = f"{one}, deployment: multi_az_1, standby_zone: usw2-az3"
+    paid = "prices: {openzfs_storage: 0.1, openzfs_multi_az_storage: 0.2}"
+    amounts = []
+    for text, name in ((one, "openzfs_storage"), (two, "openzfs_multi_az_storage")):
+        priced = item(environment(f"{text}}}}}}}\n{paid}"), name).price
+        amounts.append(priced.usd)
+    assert amounts == [0.1, 0.2]
+
+
 def test_what_nobody_sells_has_no_price_and_leaves_the_budget_a_lower_bound() -> None:
     resolved_environment = environment(
         "storage: {lustre: {zone: usw2-az2, capacity_gib: 4800, throughput: 400}}\n"
@@ -70,9 +84,7 @@ def test_hyperpods_own_price_wins_and_the_files_wins_over_it() -> None:
     assert own
     assert own.basis == "hyperpod"
     assert not own.lower_bound
-    assert hourly("ml.p4d.24xlarge", "us-west-2", {"ml.p4d.24xlarge": 20.0}) == Price(
-        20.0, "file", "set by the environment"
-    )
+    assert hourly("ml.p4d.24xlarge", "us-west-2", {"ml.p4d.24xlarge": OWN}) == OWN
 
 
 def test_ec2s_price_is_a_lower_bound() -> None:
@@ -96,10 +108,8 @@ def test_what_no_list_prints_has_no_price(kind: str) -> None:
 
 def test_services_have_prices_by_region_or_everywhere() -> None:
     assert service_price("eks_control_plane", "ap-south-1") == service_price("eks_control_plane", "us-east-1")
-    assert service_price("nat_gateway", "us-west-2") is None
-    assert service_price("nat_gateway", "us-west-2", {"nat_gateway": 0.05}) == Price(
-        0.05, "file", "set by the environment"
-    )
+    assert service_price("nat_gateway", "ap-south-1") is None
+    assert service_price("nat_gateway", "us-west-2", {"nat_gateway": OWN}) == OWN
     assert {item.unit.rpartition("-")[2] for item in service_items().values()} == {"hour", "month"}
 
 
@@ -169,7 +179,7 @@ def test_a_plan_that_exists_without_what_was_paid_is_unknown() -> None:
     assert item(actual, "h200").monthly is None
     rows = {row.team: row for row in by_team(actual, costs(actual, DAY))}
     assert not rows["a"].total.exact
-    printed = "\n".join(lines(actual, costs(actual, DAY)))
+    printed = text_of(lines(actual, costs(actual, DAY)))
     assert "Nobody says what was paid for plan q1" in printed
     assert "Spot has no price" not in printed
 
@@ -197,8 +207,8 @@ def test_prices_of_the_file_make_a_sum_exact() -> None:
     sums = total(costs(resolved_environment, DAY))
     assert sums.exact
     assert not total(costs(environment("{}"), DAY)).exact
-    # At $2: two system nodes, four h200, 14 endpoints in 2 zones, 2 NAT gateways. At $0.10: the control plane.
-    by_hour = (2 + 4 + 14 * 2 + 2) * 2 + 0.10
+    # At $2: two system nodes and four h200. By the list: the control plane, 14 endpoints in 2 zones, 2 NAT gateways.
+    by_hour = (2 + 4) * 2 + 0.10 + 14 * 2 * 0.01 + 2 * 0.045
     # 9,600 GiB of Lustre and 100 GB of each node's root volume at $2, and the key.
     assert sums.monthly == pytest.approx(by_hour * 730 + (9600 + 600) * 2 + 1)
     assert sums.monthly == pytest.approx(
@@ -302,14 +312,17 @@ def test_the_command_says_what_is_known_and_what_is_not(project: Path, capsys: p
     assert "≥ $0.768" in printed
     assert "set by the environment" in printed
     assert "Spot has no price in advance: burst." in printed
-    assert "No price is known of interface_endpoint, node_volume. Yours go under `prices:`" in printed
+    assert "No price is known of node_volume. `podwright prices fetch` asks AWS for them" in printed
+    # Most of what a cluster costs is accelerators: without their price a figure would mislead.
+    assert re.search(r"^together +unknown +unknown +2 without a price$", printed, re.MULTILINE)
+    assert re.search(r"sum with them is unknown: burst. Everything else costs at least \$[0-9,]+ a month", printed)
 
 
 def test_the_command_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["cost", "one", "--json", "--project", str(project)]) == 0
     actual = json.loads(capsys.readouterr().out)
     assert actual["total"]["monthly"] == pytest.approx(sum(item["monthly"] or 0 for item in actual["items"]))
-    assert actual["total"]["unknown"] == 3
+    assert actual["total"]["unknown"] == 2
     assert {row["team"] for row in actual["teams"]} == {None}
     assert actual["items"][0] | {"what": ""} == {
         "stack": "network",
@@ -321,6 +334,7 @@ def test_the_command_as_json(project: Path, capsys: pytest.CaptureFixture[str]) 
         "group": None,
         "settable": [],
         "unpaid_plan": None,
+        "accelerated": False,
         "monthly": 73.0,
     }
 
@@ -329,7 +343,7 @@ def test_a_file_with_errors_has_no_cost(project: Path, capsys: pytest.CaptureFix
     file = project / "environments/one.yaml"
     file.write_text(file.read_text().replace("[usw2-az1, usw2-az2]", "[usw2-az1]"))
     assert cli.main(["cost", "one", "--project", str(project)]) == 1
-    assert "has errors" in capsys.readouterr().err
+    assert "has 1 error" in capsys.readouterr().err
 
 
 def test_a_control_plane_says_when_it_becomes_dearer() -> None:

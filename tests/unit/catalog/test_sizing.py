@@ -22,6 +22,7 @@ from podwright.planning.sizing import (
     problems,
     smallest,
     usable_memory_gb,
+    warnings,
 )
 
 TYPES = catalog()
@@ -108,8 +109,8 @@ def test_experts_that_are_not_given_never_need_less_memory() -> None:
     [
         (Layout(3, 1, 1, 8), 3, "TP 3 does not divide the 8 accelerators"),
         (Layout(8, 1, 1, 4), 3, "32 ranks, and there are 24"),
-        (Layout(1, 1, 16, 16), 2, "TP 1 × EP 16 = 16 does not divide the domain of 8"),
-        (Layout(1, 1, 3, 16), 2, "EP 3 does not divide DP 16"),
+        (Layout(1, 1, 3, 16), 2, "EP 3 × ETP 1 = 3 does not divide the 16 ranks of a stage"),
+        (Layout(4, 1, 4, 2), 1, "EP 4 × ETP 4 = 16 does not divide the 8 ranks of a stage"),
         (Layout(1, 1, 8, 8), 1, "EP 8 does not divide 12 experts"),
         (Layout(8, 1, 1, 1), 1, "TP 8 does not divide 12 attention heads"),
         (Layout(1, 8, 1, 1), 1, "PP 8 does not divide 12 layers"),
@@ -253,12 +254,12 @@ def test_what_cannot_be_sized(
     assert text in size(capsys, *arguments, code=code)
 
 
-@pytest.mark.parametrize("text", ["70", "1.5T", "7b", "350M"])
+@pytest.mark.parametrize("text", ["1.5T", "7b", "350M"])
 def test_sizes_as_people_write_them(capsys: pytest.CaptureFixture[str], text: str) -> None:
     assert "bytes = " in size(capsys, "--parameters", text)
 
 
-@pytest.mark.parametrize("text", ["", "B", "7Q", "-1B", "0", "1e9x", "٣B"])
+@pytest.mark.parametrize("text", ["70", "", "B", "7Q", "-1B", "0B", "1e9x", "٣B"])
 def test_sizes_that_mean_nothing(capsys: pytest.CaptureFixture[str], text: str) -> None:
     with pytest.raises(SystemExit) as stop:
         cli.main(["size", f"--parameters={text}"])
@@ -277,3 +278,24 @@ def test_the_manifest_of_a_job(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_what_fills_its_accelerators_exactly_needs_no_more() -> None:
     assert minimum(Model(parameters=80e9, bytes_per_parameter=20), H100) == 20
+
+
+def test_experts_take_their_ranks_from_tensor_and_data_parallelism() -> None:
+    """Kimi K2 on 32 instances of 8: TP 8, PP 8 and EP 32, which is more than the DP of 4."""
+    kimi = Model(parameters=1.04e12, active=32e9, experts=384, top_k=8)
+    b300 = machine(TYPES, "ml.p6-b300.48xlarge")
+    wish = SizingRequest(tensor=8, pipeline=8, expert=32)
+    assert layouts(kimi, b300, 32, 0.2, wish) == [Layout(8, 8, 32, 4, 1)]
+    (warning,) = warnings(Layout(8, 8, 32, 4, 1), b300, 32)
+    assert warning.startswith("EP 32 × ETP 1 = 32 does not divide the domain of 8")
+    # Nobody who does not ask for it gets experts that are apart.
+    assert not [each for each in layouts(kimi, b300, 32, 0.2) if list(warnings(each, b300, 32))]
+    assert layouts(kimi, b300, 32, 0.2, SizingRequest(tensor=8, pipeline=8, expert=32, expert_tensor=8)) == []
+
+
+def test_whole_experts_take_the_memory_that_divided_ones_share() -> None:
+    model = Model(parameters=400e9, active=20e9, experts=64, top_k=2)
+    divided, whole = Layout(8, 1, 4, 8), Layout(8, 1, 32, 8, 1)
+    assert divided.expert_ranks == whole.expert_ranks == 32
+    assert divided.gb(model) == pytest.approx(whole.gb(model))
+    assert Layout(8, 1, 4, 8, 1).gb(model) > divided.gb(model)

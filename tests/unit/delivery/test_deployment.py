@@ -3,9 +3,11 @@ import io
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+import yaml
 
 from podwright.config.catalog.preflight_checks import preflight_checks
 from podwright.config.errors import CommandError
@@ -327,8 +329,37 @@ class TestDeployToAws:
         output = capsys.readouterr().err
         assert "1 check: 1 with findings" in output
         assert "PRE012  error  instance_groups.h200.zone: not offered\n    → move the group" in output
+        assert output.splitlines()[-1].startswith("nothing was deployed: 1 error;")
         assert "--no-preflight" in output
         assert self.run(made, yes=True, preflight=False) == 0
+
+    def test_what_the_file_lacks_stands_last_with_a_count(
+        self, made: FakeCdk, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        file = made.project / "environments/prod.yaml"
+        file.write_text(file.read_text().replace("zones: [", "cidr: 10.0.0.0/8, zones: [", 1))
+        assert self.run(made, yes=True) == 1
+        assert made.calls == []
+        lines = capsys.readouterr().err.splitlines()
+        assert "NET020  error" in lines[-3]
+        assert lines[-1].startswith("nothing was deployed: 1 error")
+
+    @pytest.mark.parametrize("first", [True, False])
+    def test_a_first_deployment_ends_with_what_to_type_next(
+        self, first: bool, made: FakeCdk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr(deploy, "write_report", lambda _: None)
+        monkeypatch.setattr(
+            deploy, "deployed_stacks", lambda *_: [] if first else [SimpleNamespace(name="prod-cluster")]
+        )
+        monkeypatch.setattr(deploy, "_review_changes", lambda *_: None)
+        with (made.project / "environments/prod.yaml").open("a") as file:
+            file.write("\nobservability: {}\n")
+        asked = asked_for(made.project, "prod", yes=True, bootstrap=False, json=False, preflight=False, allow=())
+        assert deploy.run(asked) == 0
+        shown = capsys.readouterr().out
+        for command in ("podwright report prod", "podwright dashboards preview prod"):
+            assert (command in shown) == first
 
     def test_charts_without_a_digest_stop_it(
         self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -343,3 +374,28 @@ class TestDeployToAws:
         file.write_text(GOOD.replace("[usw2-az1, usw2-az2]", "[usw2-az1]"))
         assert self.run(made, yes=True) == 1
         assert made.calls == []
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (json.dumps(cluster_of(12)), cluster_of(12)),
+        # As the CDK CLI sends a small template that is no asset.
+        (yaml.safe_dump(cluster_of(12)), cluster_of(12)),
+        ("", {}),
+    ],
+    ids=["JSON", "YAML", "of a change set that was never executed"],
+)
+def test_a_deployed_template_is_read_in_each_form(
+    body: str, expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(Client, "get_template", lambda *_, **__: {"TemplateBody": body})
+    actual = templates.deployed(cast(Account, FakeAccount([stack("prod-cluster")])), "prod", tmp_path)
+    assert actual.get("prod-cluster", {}) == expected
+
+
+def test_a_template_with_short_forms_is_nobodys_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    body = "Resources: {C: {Type: AWS::S3::Bucket, Properties: {BucketName: !Ref Name}}}"
+    monkeypatch.setattr(Client, "get_template", lambda *_, **__: {"TemplateBody": body})
+    with pytest.raises(CommandError, match="the template of prod-cluster has short forms of YAML"):
+        templates.deployed(cast(Account, FakeAccount([stack("prod-cluster")])), "prod", tmp_path)

@@ -28,13 +28,15 @@ from podwright.operations.effects.compare import differences
 from podwright.operations.effects.cost import costs, items
 from podwright.operations.effects.counts import Group, falls, groups_of
 from podwright.operations.effects.document import ChangeSet, data_at_risk, document, duration, nodes_restarted
-from podwright.operations.effects.show import lines
+from podwright.operations.effects.show import _differing, lines
 from podwright.operations.effects.templates import pairs, synthesized
+from podwright.operations.output.console import write_line
 from podwright.planning.cost.costs import costs as costs_of_file
 from podwright.planning.cost.costs import total
 from podwright.planning.cost.plan_prices import paid_by_group
 from podwright.planning.delivery.effects import ChangeFacts, Effect, change_facts, reasons, stateful, worst
 from podwright.sandbox.cloudformation.schemas import find as schema_of
+from screens import screen, text_of
 
 ROOT = Path(__file__).parents[3]
 ENVIRONMENTS = sorted(folder.name for folder in SNAPSHOTS.iterdir())
@@ -53,6 +55,25 @@ def compared(
 
 def asked(change_set: ChangeSet) -> set[str]:
     return {f"{need.id} {need.name}" for need in change_set.approvals}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "type_name"),
+    [
+        ("EksCluster/KubernetesNetworkConfig/ServiceIpv4Cidr", "172.20.0.0/16", "AWS::EKS::Cluster"),
+        ("Home/OpenZFSConfiguration/DeploymentType", "SINGLE_AZ_HA_2", "AWS::FSx::FileSystem"),
+        ("Home/OpenZFSConfiguration/RouteTableIds", ["rtb-0123456789abcdef0"], "AWS::FSx::FileSystem"),
+        ("Home/OpenZFSConfiguration/EndpointIpAddressRange", "198.18.0.0/28", "AWS::FSx::FileSystem"),
+        ("Home/OpenZFSConfiguration/PreferredSubnetId", "subnet-0123456789abcdef0", "AWS::FSx::FileSystem"),
+        ("Home/OpenZFSConfiguration/RootVolumeConfiguration/DataCompressionType", "ZSTD", "AWS::FSx::FileSystem"),
+        ("Cluster/VpcConfig/SecurityGroupIds", ["sg-1", "sg-2"], "AWS::SageMaker::Cluster"),
+    ],
+)
+def test_what_is_chosen_once_replaces(path: str, value: Any, type_name: str) -> None:
+    """Whatever else follows from it."""
+    case = Case("chosen once", "No update takes it.", put(path, value), set())
+    effects = [change.effect for change in compared(reviewed("prod"), edited(case)).changes if change.type == type_name]
+    assert effects == [Effect.REPLACES]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -192,7 +213,7 @@ def test_what_nobody_knows_is_unknown() -> None:
     assert change_facts("AWS::New::Thing", "", "delete").effect is Effect.UNKNOWN
     assert change_facts("AWS::SageMaker::Cluster", "InstanceGroups/*/NotYetThere", "modify").effect is Effect.UNKNOWN
     case = next(case for case in CASES if case.name == "instance type")
-    assert "[UNKNOWN]" in "\n".join(lines(compared(reviewed("prod"), edited(case))))
+    assert "[UNKNOWN]" in text_of(lines(compared(reviewed("prod"), edited(case))))
 
 
 def test_a_replacement_spreads_over_stacks_and_meets_what_cloudformation_refuses() -> None:
@@ -384,7 +405,7 @@ def test_permissions_show_what_opens_to_everybody() -> None:
     rows = document(compared(reviewed("prod"), new))["permissions"]
     opened = [(row["resource"].partition("/")[0], row["what"]) for row in rows if row["wide"] and row["sign"] == "+"]
     assert opened == [("storage", "all 0.0.0.0/0"), ("eks", "* on *")]
-    assert "open to everything" in "\n".join(lines(compared(reviewed("prod"), new)))
+    assert "open to everything" in text_of(lines(compared(reviewed("prod"), new)))
 
 
 def test_an_assembly_is_read_in_the_order_of_deployment(tmp_path: Path) -> None:
@@ -440,7 +461,7 @@ def test_the_document_says_what_people_read() -> None:
     approval = plain["approval"]
     assert (approval["needed"], approval["given"], approval["refused"]) == (True, False, False)
     assert resource(reviewed("prod"), "Cluster")["Type"] == change["type"]
-    shown = "\n".join(lines(change_set))
+    shown = text_of(lines(change_set))
     assert "InstanceGroups[h200].ImageReleaseVersion: + 1.2.3  [rolls nodes, 30 to 60 min]" in shown
     assert f"digest: {change_set.digest}" in shown
 
@@ -515,3 +536,31 @@ def test_another_order_is_a_change_where_items_have_no_names() -> None:
     assert (change.path, change.change) == ("types", "modify")
     named = [{"Key": "a", "Value": "1"}, {"Key": "b", "Value": "2"}]
     assert list(differences({"Tags": named}, {"Tags": named[::-1]})) == []
+
+
+def test_effects_have_their_colours_and_constructs_their_words() -> None:
+    """What replaces is red, what adds is green; a construct goes by its path, without the digest of its id."""
+    cases = {case.name: case for case in CASES}
+    with screen(120) as terminal:
+        for name in ("team renamed", "new group"):
+            case = cases[name]
+            for block in lines(compared(reviewed(case.environment), edited(case))):
+                write_line(block)
+    shown = terminal.getvalue()
+    assert "\x1b[1;31m!\x1b[0m" in shown
+    assert shown.count("\x1b[1;31mREPLACES\x1b[0m") == 2
+    assert "\x1b[32madds nodes\x1b[0m" in shown
+    assert "! Quotas Quota-research  AWS::SageMaker::ComputeQuota  REPLACES" in terminal.seen()[3]
+    assert not any("8CBB98FD" in line for line in terminal.seen()[:5])
+
+
+@pytest.mark.parametrize("at", [0, 30, 499])
+def test_of_long_values_the_part_that_differs_is_shown(at: int) -> None:
+    same = "".join(f"{number:03}," for number in range(125))
+    before, after = _differing(f"{same[:at]}old{same[at:]}", f"{same[:at]}young{same[at:]}")
+    assert "old" in before
+    assert "young" in after
+    assert max(len(before), len(after)) <= 48
+    assert [text.startswith("…") for text in (before, after)] == [at > 8] * 2
+    assert [text.endswith("…") for text in (before, after)] == [at < 490] * 2
+    assert _differing("16", "20") == ["16", "20"]

@@ -1,6 +1,7 @@
 """What people see of a deployment, from the events of CloudFormation as boto3 gives them."""
 
 import io
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ from podwright.operations.aws.account import Account
 from podwright.operations.aws.stacks import Stack
 from podwright.operations.cdk.events import StackEvents
 from podwright.operations.cdk.progress import Progress
+from screens import screen
 
 STACK = "AWS::CloudFormation::Stack"
 BEGUN = datetime(2026, 11, 23, 11, 20, tzinfo=UTC)
@@ -61,11 +63,6 @@ class StackAccount:
         return StackEvents(cast(Account, self), lambda: [Stack.of(row) for row in self.stacks.values()])
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 class Clock:
     now = 0.0
 
@@ -76,7 +73,7 @@ class Clock:
 def followed(account: StackAccount, stream: io.StringIO, clock: Clock) -> Progress:
     progress = Progress(stream, clock)
     progress.watch(account.events)
-    progress.begin()
+    progress.begin("deploy")
     return progress
 
 
@@ -86,7 +83,10 @@ def after_a_while(progress: Progress, clock: Clock) -> None:
 
 
 def printed(stream: io.StringIO) -> list[list[str]]:
-    return [line.split() for line in stream.getvalue().splitlines()]
+    """What was printed after the line on the phase that began."""
+    first, *others = [line.split() for line in stream.getvalue().splitlines()]
+    assert first == ["deployment", "begins"]
+    return others
 
 
 def make_network(account: StackAccount) -> None:
@@ -116,7 +116,7 @@ def test_a_line_for_each_stack_that_is_done() -> None:
     progress.line("✨  Synthesis time: 4.71s")
     make_network(account)
     progress.end()
-    assert printed(stream) == [["synthesize", "4.7", "s"], ["prod-network", "2", "resources", "0:04"]]
+    assert printed(stream) == [["synthesis", "4.7", "s"], ["prod-network", "2", "resources", "0:04"]]
     assert progress.touched == {"prod-network"}
     assert account.asked == ["prod-network"]
 
@@ -187,25 +187,64 @@ def test_a_failure_in_a_nested_stack_comes_before_that_of_its_holder() -> None:
     assert printed(stream) == [["prod-governance", "failed", "0:06"]]
 
 
-def test_a_terminal_sees_what_is_at_work_now() -> None:
-    progress = followed(account := StackAccount(), stream := Terminal(), clock := Clock())
-    progress.tick()
-    assert stream.getvalue().rpartition("\x1b[K")[2].split() == ["0:00", "preparing"]
-    make_network(account)
-    account.happens("prod-eks", "prod-eks", "CREATE_IN_PROGRESS", STACK)
-    account.happens("prod-eks", "C9EE0", "CREATE_IN_PROGRESS", "AWS::EKS::Cluster")
-    after_a_while(progress, clock)
-    now = stream.getvalue().rpartition("\x1b[K")[2]
-    assert now.split() == ["0:05", "prod-eks", "0", "done", "AWS::EKS::Cluster"]
-    progress.close()
-    assert stream.getvalue().endswith("\r\x1b[K")
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_a_terminal_sees_a_bar_for_each_stack_and_nothing_of_it_stays(width: int) -> None:
+    account, clock = StackAccount("prod-network"), Clock()
+    with screen(width, NO_COLOR="1") as terminal:
+        progress = Progress(terminal, clock)
+        progress.watch(account.events, {"prod-eks": 8}.get)
+        progress.begin("deploy", synthesizes=True)
+        assert terminal.seen(width) == ["  0:00  synthesis"]
+        progress.line("✨  Synthesis time: 4.71s")
+        assert [line.split() for line in terminal.seen(width)] == [["synthesis", "4.7", "s"], ["0:00", "deployment"]]
+        account.happens("prod-network", "prod-network", "UPDATE_IN_PROGRESS", STACK)
+        account.happens("prod-network", "Vpc", "UPDATE_IN_PROGRESS", "AWS::EC2::VPC" * 9)
+        account.happens("prod-eks", "prod-eks", "CREATE_IN_PROGRESS", STACK)
+        account.happens("prod-eks", "RoleA", "CREATE_COMPLETE", "AWS::IAM::Role")
+        account.happens("prod-eks", "C9EE0", "CREATE_IN_PROGRESS", "AWS::EKS::Cluster")
+        for _ in range(12):
+            after_a_while(progress, clock)
+        lines = terminal.seen(width)
+        assert [line.split()[:2] for line in lines[1:]] == [["1:00", "deployment"]] + [
+            [name, lines[at].split()[1]] for at, name in ((2, "prod-network"), (3, "prod-eks"))
+        ]
+        assert max(map(len, lines)) <= width
+        if width >= 80:
+            # What a new stack will have is known; what an update does to one only CloudFormation knows.
+            assert "0 done" in lines[2]
+            assert re.search("1 of 8 +AWS::EKS::Cluster", lines[3])
+            assert lines[2].endswith("…")
+            assert lines[3].count("━") < 5
+        account.happens("prod-eks", "prod-eks", "CREATE_COMPLETE", STACK)
+        account.happens("prod-network", "prod-network", "UPDATE_COMPLETE", STACK)
+        after_a_while(progress, clock)
+        progress.end()
+        progress.close()
+    # A line for each stack, and nothing of what moved.
+    assert " ".join(" ".join(terminal.seen(width)).split()) == (
+        "synthesis 4.7 s prod-eks 1 resource 0:03 prod-network 0 resources 0:06"
+    )
+
+
+COMMANDS = [
+    ("bootstrap", False, "bootstrap"),
+    ("synth", True, "synthesis"),
+    ("deploy", False, "deployment"),
+    ("destroy", False, "deletion"),
+]
+
+
+@pytest.mark.parametrize(("command", "synthesizes", "phase"), COMMANDS)
+def test_the_phase_is_that_of_the_command(command: str, synthesizes: bool, phase: str) -> None:
+    Progress(stream := io.StringIO(), Clock()).begin(command, synthesizes=synthesizes)
+    assert stream.getvalue().split() == [phase, "begins"]
 
 
 def test_cloudformation_is_asked_every_few_seconds_only() -> None:
     reads: list[int] = []
     progress = Progress(io.StringIO(), clock := Clock())
     progress.watch(lambda: reads.append(1) or [])
-    progress.begin()
+    progress.begin("deploy")
     for _ in range(12):
         clock.now += 1
         progress.tick()
@@ -218,7 +257,7 @@ def test_who_may_not_look_is_told_once_and_the_deployment_goes_on() -> None:
 
     progress = Progress(stream := io.StringIO(), Clock())
     progress.watch(StackEvents(cast(Account, StackAccount()), denied))
-    progress.begin()
+    progress.begin("deploy")
     progress.end()
     assert stream.getvalue().count("cannot be seen: ") == 1
     assert "not you" in stream.getvalue()

@@ -22,6 +22,7 @@ from podwright.operations.teardown.plan import Blocker, Kept, StackPlan, Teardow
 from podwright.operations.teardown.record import left_behind, write_record
 from podwright.operations.teardown.stacks import OUR_STACKS, Resource, importers, parents
 from podwright.operations.teardown.table import plan_lines
+from screens import text_of
 
 ROOT = Path(__file__).parents[3]
 FILE = """
@@ -90,7 +91,7 @@ def test_the_table_says_what_goes_stays_and_costs() -> None:
     plan.kept, plan.blockers = [LAKE], [GUARDDUTY, BALANCER]
     plan.nodes, plan.running = {"h200": 16}, ["Job align in team-a: 4 pods"]
     plan.unseen = ["volumes: not allowed"]
-    text = "\n".join(plan_lines(plan))
+    text = text_of(plan_lines(plan))
     assert [line.split()[1] for line in text.splitlines() if "again, after DELETE_FAILED" in line] == ["prod-eks"]
     assert plan.going == ["prod-cluster", "prod-eks"]
     for words in (

@@ -1,6 +1,7 @@
 """What doctor makes of a cluster: causes, what is over, what is noise, and what it cannot explain."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from podwright.operations.doctor.bundle import moment
 from podwright.operations.doctor.classes import CLASSES
 from podwright.operations.doctor.diagnose import diagnose
 from podwright.operations.doctor.knowledge import SYMPTOM, knowledge
+from podwright.operations.doctor.pods import pods_of
 
 CAPACITY = "We currently do not have sufficient capacity to launch new ml.p5en.48xlarge instances. Please try again."
 SHORT: dict[str, Any] = {"cluster": cluster(current=2)}
@@ -322,3 +324,22 @@ def test_a_time_without_a_zone_is_utc_and_one_with_a_zone_is_what_it_says() -> N
     utc = moment("2026-11-21T09:30:00Z")
     assert utc is not None
     assert [moment("2026-11-21T09:30:00"), moment("2026-11-21T10:30:00+01:00")] == [utc, utc]
+
+
+def test_pods_of_all_groups_of_a_set_are_one_jobs() -> None:
+    """They are owned by StatefulSets, one for the leaders and one for each group."""
+    names = {"serve-0": "serve", "serve-0-1": "serve-0", "serve-1-1": "serve-1"}
+    items = [
+        {
+            "metadata": {
+                "name": name,
+                "namespace": "team-a",
+                "labels": {"leaderworkerset.sigs.k8s.io/name": "serve"},
+                "ownerReferences": [{"kind": "StatefulSet", "name": owner}],
+            },
+            "status": {"phase": "Pending"},
+        }
+        for name, owner in names.items()
+    ]
+    pods = pods_of(items, datetime.now(UTC))
+    assert [pod.subject for pod in pods] == ["job team-a/serve"] * 3

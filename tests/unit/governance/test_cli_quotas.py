@@ -68,9 +68,27 @@ def test_quotas_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
-def test_without_a_cluster_there_is_nothing_to_share(capsys: pytest.CaptureFixture[str]) -> None:
-    assert printed(capsys, "training-jobs-queue") == "training-jobs-queue has no teams that share a cluster\n"
-    assert json.loads(printed(capsys, "training-jobs-queue", "--json"))["notes"] == []
+def test_without_a_cluster_the_shares_of_queues_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    output = printed(capsys, "training-jobs-queue")
+    (row,) = [line.split() for line in output.splitlines() if line.startswith("foundation") and " 10 " in line]
+    # Twice its own, by borrow_limit_percent.
+    assert row[:4] == ["foundation", "ml.p5.48xlarge", "10", "20"]
+    result = json.loads(printed(capsys, "training-jobs-queue", "--json"))
+    assert (result["notes"], result["teams"][0]["quotas"]) == ([], [])
+    fraud = result["queues"][0]["shares"][1]
+    assert (fraud["team"], fraud["strategy"], fraud["preempts"]) == ("fraud", "RESERVE", False)
+
+
+def test_without_teams_there_is_nothing_to_share(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments/one.yaml").write_text("""
+account: "111122223333"
+region: us-west-2
+network: {zones: [usw2-az1, usw2-az2]}
+instance_groups: {system: {instance_type: ml.m5.4xlarge, count: 2}}
+""")
+    assert cli.main(["quotas", "one", "--project", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "one has no teams that share a cluster\n"
 
 
 def test_a_file_with_errors_has_no_quotas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,3 +103,22 @@ governance: {teams: {research: {quota: {h200: 2}}}}
 """)
     assert cli.main(["quotas", "one", "--project", str(tmp_path)]) == 1
     assert "GOV001" in capsys.readouterr().err
+
+
+def test_quotas_of_a_moment_are_those_in_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "prod.yaml"
+    paper = "{begin: 2027-01-04, end: 2027-01-11, teams: {research: {quota: {h200: 4}}}}"
+    text = (ROOT / "environments/prod.yaml").read_text()
+    file.write_text(text.replace("\n  teams:\n", f"\n  overrides: {{paper: {paper}}}\n  teams:\n"))
+    guaranteed = {}
+    for day in ("", "2027-01-03", "2027-01-04", "2027-01-11"):
+        assert cli.main(["quotas", str(file), "--json", *(["--at", day] if day else [])]) == 0
+        result = json.loads(capsys.readouterr().out)
+        (research,) = [team for team in result["teams"] if team["team"] == "research"]
+        gpus = [each["guaranteed"] for each in research["quotas"] if each["resource"] == "nvidia.com/gpu"]
+        guaranteed[day] = sum(gpus)
+    assert guaranteed == {"": 80, "2027-01-03": 80, "2027-01-04": 32, "2027-01-11": 80}
+    cli.main(["quotas", str(file)])
+    assert (
+        "From 2027-01-04T00:00Z to 2027-01-11T00:00Z research have others (override paper)" in capsys.readouterr().out
+    )

@@ -13,6 +13,7 @@ from podwright.config.settings.governance.teams import Governance
 from podwright.config.settings.groups import InstanceGroup
 from podwright.planning.quota.compute_quotas import compute_quotas, scheduler_config
 from podwright.planning.quota.policy import QuotaPolicy, quota_policy
+from podwright.planning.quota.task_governance_objects import quota_objects
 from podwright.sandbox.cloudformation.validation import validate_properties
 
 TYPES = {"h200": "ml.p5en.48xlarge", "a10": "ml.g5.12xlarge", "trn": "ml.trn1.32xlarge", "cpu": "ml.m5.4xlarge"}
@@ -183,3 +184,18 @@ def amounts(entry: dict[str, Any], policy: QuotaPolicy) -> dict[str, int]:
 
 def _group(key: str) -> str:
     return next(name for name, type_name in TYPES.items() if key in (name, type_name))
+
+
+def test_a_quota_has_the_name_description_and_state_of_the_file() -> None:
+    stated = quota(quota={"h200": 2}, compute_quota={"name": "llm-2027", "description": "Große", "state": "disabled"})
+    assert [stated[field] for field in ("Name", "Description", "ActivationState")] == ["llm-2027", "Große", "Disabled"]
+    # A property that nobody set would be a change of every quota that is deployed.
+    assert list(quota(quota={"h200": 2})) == ["Name", "ComputeQuotaConfig", "ComputeQuotaTarget"]
+    assert quota(quota={"h200": 2})["Name"] == "llm"
+
+
+@pytest.mark.parametrize(("state", "expected"), [(None, None), ("enabled", None), ("disabled", "Hold")])
+def test_a_quota_that_is_off_holds_its_queue(state: str | None, expected: str | None) -> None:
+    stated = quota(quota={"h200": 2}, compute_quota={"state": state})
+    (queue,) = (item for item in quota_objects(stated) if item["kind"] == "ClusterQueue")
+    assert queue["spec"].get("stopPolicy") == expected

@@ -441,11 +441,15 @@ KINDS: dict[str, dict[str, Any]] = {
     },
     "pytorch": {"elastic": {"min_replicas": 1, "max_replicas": 2}, "auto_resume": 1, "active_deadline_seconds": 9},
     "ray": {"ray_version": "2.49.0", "command": ["a"], "max_nodes": 2},
+    "ray_cluster": {"ray_version": "2.49.0", "max_nodes": 2},
+    "jobset": {"nodes": 2, "command": ["a"], "active_deadline_seconds": 9},
+    "leader_worker_set": {"nodes": 2, "leader_command": ["a"]},
     "mpi": {"command": ["a"], **PODS},
     "nccl_test": {"nodes": 2},
     "train": {"command": ["a"], "active_deadline_seconds": 9},
     "job": {"command": ["a"], "active_deadline_seconds": 9},
     "inference": {"model_name": "m", "model": {"hugging_face": "a/b"}, "command": ["a"], "endpoint": "m"},
+    "jumpstart": {"model_id": "m", "endpoint": "m", "env": {"A": "b"}, "deploy_seconds": 60, "balance": "round_robin"},
     "space": {"command": ["a"], "storage_class": "fast", "template": "lab"},
 }
 

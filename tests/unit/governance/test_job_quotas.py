@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from podwright.cdk8s_charts.jobs.render import render
 from podwright.config.catalog.instance_types import environment_types
 from podwright.planning.quota.policy import environment_policy
 from podwright.planning.rules.run import findings
+from podwright.planning.simulation.planned_workload import planned_workload
 
 GPU = "nvidia.com/gpu"
 ENGINES = st.sampled_from(["hyperpod", "kueue", "kai", "yunikorn"])
@@ -94,3 +96,75 @@ def test_kueue_admits_an_elastic_job_whole_and_kai_by_its_fewest_workers() -> No
         for engine in ("hyperpod", "kueue", "kai", "yunikorn")
     }
     assert refused == {"hyperpod": True, "kueue": True, "kai": False, "yunikorn": False}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "accelerators", "head", "fits"),
+    [
+        (8, 8, 0, True),
+        (8, 8, 1, False),
+        (7, 8, 8, True),
+        # Two workers share a node; the head takes the other half of the last one, or what is left of all.
+        (15, 4, 4, True),
+        (16, 4, 1, False),
+    ],
+)
+@pytest.mark.parametrize("kind", ["ray", "ray_cluster"])
+def test_a_head_with_gpus_needs_a_node_that_has_them(
+    kind: str, nodes: int, accelerators: int, head: int, fits: bool
+) -> None:
+    job = {"kind": kind, "ray_version": "2.49.0", "nodes": nodes, "accelerators": accelerators, "efa": 4}
+    environment = with_jobs({"job": job | {"head": {"accelerators": head}}}, teams={"llm": {"quota": {"h100": 8}}})
+    assert ("JOB005" not in found(environment)) == fits
+    # Its quota counts the head, too: 64 GPUs are all that there are.
+    assert ("JOB015" not in found(environment)) == (nodes * accelerators + head <= 64)
+    (workload, *_) = [planned_workload(planned(environment), 0, 0.0)]
+    gpus = [
+        part["count"] * int(part["template"]["spec"]["containers"][0]["resources"]["requests"].get(GPU, 0))
+        for part in workload["spec"]["podSets"]
+    ]
+    assert sum(gpus) == nodes * accelerators + head
+
+
+def test_a_head_is_no_larger_than_a_node() -> None:
+    job = {"kind": "ray_cluster", "ray_version": "2.49.0", "head": {"accelerators": 9}}
+    paths = {item.path for item in findings(with_jobs({"job": job})) if item.id == "JOB006"}
+    assert paths == {"jobs.job.head.accelerators"}
+
+
+def test_groups_beyond_the_quota_are_found_and_the_first_one_is_what_it_starts_with() -> None:
+    teams = {"llm": {"quota": {"h100": 4}, "borrow_limit_percent": 1}, "other": {"quota": {"h100": 4}}}
+    job = {"kind": "leader_worker_set", "nodes": 2}
+    ids = [found(with_jobs({"job": job | {"replicas": count}}, teams=teams)) for count in (2, 3)]
+    assert ["JOB039" in each for each in ids] == [False, True]
+    assert not any("JOB015" in each for each in ids)
+    assert "JOB015" in found(with_jobs({"job": job | {"nodes": 5}}, teams=teams))
+
+
+@pytest.mark.parametrize(
+    ("kind", "part"),
+    [
+        ("leader_worker_set", "leader_worker_set"),
+        ("jobset", "kubeflow_trainer"),
+        ("train", "kubeflow_trainer"),
+        ("ray_cluster", "kuberay"),
+    ],
+)
+def test_a_kind_is_refused_until_its_operator_is_installed(kind: str, part: str) -> None:
+    job: dict[str, Any] = {"kind": kind, "nodes": 2} | ({"ray_version": "2.49.0"} if kind == "ray_cluster" else {})
+    environment = with_jobs({"job": job})
+    (finding,) = [item for item in findings(environment) if item.id == "JOB019"]
+    assert f"`{part}: {{}}` under platform" in finding.hint
+    on = environment.platform.model_validate(environment.platform.model_dump() | {part: {}})
+    assert "JOB019" not in found(environment.model_copy(update={"platform": on}))
+
+
+def test_an_endpoint_that_scales_beyond_its_quota_is_found() -> None:
+    teams = {"llm": {"quota": {"h100": 2}, "borrow_limit_percent": 1}}
+    query = {"a": {"query": "b", "server": "http://prometheus.example", "target": 1}}
+    job: dict[str, Any] = {"kind": "jumpstart", "model_id": "m"}
+    ids = [
+        found(with_jobs({"job": job | {"autoscaling": {"max_replicas": most, "prometheus": query}}}, teams=teams))
+        for most in (2, 3)
+    ]
+    assert ["JOB017" in each for each in ids] == [False, True]

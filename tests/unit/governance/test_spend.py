@@ -18,6 +18,7 @@ from podwright.operations.spend import measured
 from podwright.operations.spend.command import lines, report
 from podwright.planning.cost.showback import Hours, Rate, rates, spends
 from podwright.planning.monitoring.recordings import recordings
+from screens import text_of
 
 END = 1_800_000_000
 DAY = 86400
@@ -163,7 +164,7 @@ def test_hours_of_teams_become_money(server: Prometheus) -> None:
     assert made["cluster"] == {"gpu_hours": 64, "allocated_hours": 1010, "idle_hours": 114, "instances_usd": None}
     # What the plan cost goes before the price at which the file lets it be bought.
     assert made["rates"][f"ml.p5.48xlarge {GPU}"] == {"usd": 48000 / (4 * 240) / 8, "basis": "what plan q1 cost"}
-    text = "\n".join(lines(made))
+    text = text_of(lines(made))
     for words in (
         "384 h without a price",
         "Budget of $400,000 a month, $100,000 spent (25%), $440,000 expected (110%)",
@@ -188,7 +189,7 @@ def test_what_cannot_be_seen_is_named_and_the_rest_shown() -> None:
     assert "refused" in made["unseen"]["metrics"]
     assert made["unseen"]["bill"] == "AccessDeniedException on Askce"
     assert made["budget"]["actual_usd"] == 100000
-    assert "not seen: bill: AccessDeniedException on Askce" in "\n".join(lines(made))
+    assert "not seen: bill: AccessDeniedException on Askce" in text_of(lines(made))
 
 
 def test_teams_that_nobody_counts_are_named(server: Prometheus) -> None:

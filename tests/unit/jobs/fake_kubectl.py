@@ -27,7 +27,12 @@ def read(kinds: str) -> str:
         where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
         sys.exit(f'Error from server (Forbidden): pods is forbidden: User "ada" cannot list resource "pods" {where}')
     asked = kinds.split(",")
-    items = [item for item in ITEMS if plural(item) in asked and namespace in (None, item["metadata"]["namespace"])]
+    items = [
+        item
+        for item in ITEMS
+        if {plural(item), plural(item).partition(".")[0]} & {*asked}
+        and namespace in (None, item["metadata"].get("namespace"))
+    ]
     return json.dumps({"kind": "List", "items": items})
 
 

@@ -6,7 +6,6 @@ as kubectl gave them, from Kueue 0.19.2 and the training operator of the sandbox
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -17,9 +16,15 @@ from typing import Any
 
 import pytest
 
+from podwright.config.catalog.instance_types import environment_types
+from podwright.config.loading.load import load_environment
 from podwright.operations.cli import main
+from podwright.operations.jobs.cluster_jobs import pod_rank
 from podwright.operations.kubernetes import in_vpc
 from podwright.operations.kubernetes import kubectl as kubectl_module
+from podwright.operations.simulation.policies import policy_of
+from podwright.planning.kubernetes.durations import go_seconds
+from screens import screen
 
 ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).parent
@@ -74,9 +79,38 @@ def one(items: list[Any], kind: str, name: str) -> Any:
 Capture = pytest.CaptureFixture[str]
 
 
+def test_jobs_are_counted_by_priority_class(project: Path, capsys: Capture, change: Change) -> None:
+    assert called(project, "jobs", "--by-priority", "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    counted = {each["class"]: each for each in result["classes"]}
+    assert [each["priority"] for each in result["classes"]] == sorted(
+        (each["priority"] for each in result["classes"]), reverse=True
+    )
+    for name, each in counted.items():
+        jobs = [job for job in result["jobs"] if job["priority_class"] == name]
+        assert each["pending"] + each["running"] + each["preempted"] == len(jobs)
+        assert each["preempted"] == sum(job["state"] == "preempted" for job in jobs)
+        assert each["oldest"] == min(job["created"] for job in jobs)
+    assert called(project, "jobs", "--by-priority") == 0
+    output = capsys.readouterr().out
+    assert all(name in output for name in counted)
+
+    # Without Kueue the class is that of the pods.
+    def by_pods(items: list[Any]) -> None:
+        items[:] = [item for item in items if item["kind"] != "Workload"]
+        for item in items:
+            if item["kind"] == "Pod":
+                item["spec"] |= {"priorityClassName": "training-70", "priority": 70}
+
+    change(by_pods)
+    assert called(project, "jobs", "--by-priority", "--json") == 0
+    classes = json.loads(capsys.readouterr().out)["classes"]
+    assert ("training-70", 70) in [(each["class"], each["priority"]) for each in classes]
+
+
 def test_jobs_are_listed_with_state_queue_and_reason(project: Path, capsys: Capture) -> None:
     assert called(project, "jobs") == 0
-    rows = [line.split(maxsplit=7) for line in capsys.readouterr().out.splitlines()[3:]]
+    rows = [line.split(maxsplit=7) for line in capsys.readouterr().out.splitlines()[2:]]
     assert [row[:4] for row in rows] == [
         ["team-a", "train-a", "pytorch", "preempted"],
         ["team-b", "train-b", "pytorch", "preempted"],
@@ -94,16 +128,13 @@ def test_the_same_as_json(project: Path, capsys: Capture) -> None:
     assert [job["priority"] for job in answer["jobs"]] == [70, 70, 80]
 
 
-@pytest.mark.parametrize("columns", [80, 120])
-def test_a_table_fits_its_terminal(
-    columns: int, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    assert called(project, "jobs") == 0
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
-    assert max(map(len, lines)) <= columns
-    assert ("kind" in lines[1]) == (columns >= 100)
+def test_a_narrow_terminal_has_no_column_of_kinds(project: Path) -> None:
+    with screen(120) as wide:
+        assert called(project, "jobs") == 0
+    assert "kind" in wide.getvalue().splitlines()[1]
+    with screen(70) as narrow:
+        assert called(project, "jobs") == 0
+    assert "Not shown in a width of 70: kind" in narrow.getvalue()
 
 
 def test_a_teams_role_sees_its_own_namespace(project: Path, capsys: Capture) -> None:
@@ -195,6 +226,37 @@ def test_why_a_job_had_to_go_for_one_of_its_own_team(project: Path, capsys: Capt
     assert "couldn't assign flavors" in answer["kueue"][0]
 
 
+def test_why_says_when_it_would_start(project: Path, change: Change, capsys: Capture) -> None:
+    """Team B runs on all nodes, for the four hours that work runs of which nothing is known."""
+
+    def complete(items: list[Any]) -> None:
+        environment = load_environment(project / "environments/two-teams.yaml").environment
+        chosen = policy_of(environment, environment_types(environment.instance_types)).objects
+        items[:] = [item for item in items if item["kind"] != "LocalQueue"] + [*chosen]
+        names = iter(sorted({item["spec"]["nodeName"] for item in items if item["kind"] == "Pod"}))
+        for number, item in enumerate(items):
+            item["metadata"].setdefault("uid", f"uid-{number}")
+            labels = item["metadata"].get("labels") or {}
+            if item["kind"] == "Node" and labels["sagemaker.amazonaws.com/instance-group-name"] == "training":
+                item["metadata"] |= {"name": next(names)}
+                labels["kubernetes.io/hostname"] = item["metadata"]["name"]
+
+    assert called(project, "why", "train-a", "--json") == 0
+    assert "it has no ClusterQueue" in json.loads(capsys.readouterr().out)["forecast"]["unknown"]
+    change(complete)
+    assert called(project, "why", "train-a", "--json") == 0
+    answer = json.loads(capsys.readouterr().out)["forecast"]
+    # First team B takes the half that it is guaranteed, and train-a asks for all; failures of nodes take seconds.
+    assert answer["starts_in"] == pytest.approx(8 * 3600 + 1, abs=10)
+    assert (answer["job"], answer["flavor"]) == ("train-a", "ml.g5.12xlarge")
+    assert "no other job is submitted from now on" in answer["assumptions"]
+    assert called(project, "why", "train-b") == 0
+    assert "train-b of team-b starts in 4.0 h on ml.g5.12xlarge, and ends in 8.0 h" in capsys.readouterr().out
+    (project / "forbidden").write_text(OTHER)
+    assert called(project, "why", "train-a") == 0
+    assert "unknown: it takes the nodes and the queues of all teams, and kubectl says: Error" in capsys.readouterr().out
+
+
 def test_a_queue_is_in_the_order_of_priority_and_time(project: Path, change: Change, capsys: Capture) -> None:
     """A job that waits behind one of a higher priority and an older one is third, wherever it stands in the list."""
 
@@ -217,6 +279,27 @@ def test_a_queue_is_in_the_order_of_priority_and_time(project: Path, change: Cha
     assert "before it: higher (priority 90), older (priority 70)" in output
 
 
+@pytest.mark.parametrize(
+    ("count", "reason"), [(2, "lacks 8 GPUs of ml.g5.12xlarge"), (1, "Kueue has not said anything yet")]
+)
+def test_kueues_verdict_holds_for_equal_jobs(
+    count: int, reason: str, project: Path, change: Change, capsys: Capture
+) -> None:
+    """Kueue passes by what equals a job without room, and says nothing of it."""
+
+    def another(items: list[Any]) -> None:
+        job, waiting = (one(items, kind, "train-a") for kind in ("PyTorchJob", "Workload"))
+        named = {"uid": "uid-twin", "name": "twin", "namespace": OWN, "creationTimestamp": "2099-01-01T00:00:00Z"}
+        items.append(job | {"metadata": named})
+        spec = waiting["spec"] | {"podSets": [part | {"count": count} for part in waiting["spec"]["podSets"]]}
+        metadata = named | {"uid": "workload-twin", "ownerReferences": [{"uid": "uid-twin", "controller": True}]}
+        items.append(waiting | {"metadata": metadata, "spec": spec, "status": {}})
+
+    change(another)
+    assert called(project, "why", "twin") == 0
+    assert capsys.readouterr().out.startswith(f"twin of team-a is waiting: {reason}\n")
+
+
 def test_a_pod_that_cannot_start_is_named(project: Path, change: Change, capsys: Capture) -> None:
     def stuck(items: list[Any]) -> None:
         waiting = {"reason": "ImagePullBackOff", "message": "Back-off pulling image trainer:1.0"}
@@ -230,6 +313,56 @@ def test_a_pod_that_cannot_start_is_named(project: Path, change: Change, capsys:
     output = capsys.readouterr().out
     assert "experiment-b-worker-1: ImagePullBackOff: Back-off pulling image trainer:1.0" in output
     assert output.endswith(f"Its log:          podwright logs two-teams experiment-b --kubeconfig {project}/kubectl\n")
+
+
+PULLED = 'Successfully pulled image "trainer:1.0" in {} ({} including waiting). Image size: 14000000000 bytes.'
+
+
+@pytest.mark.parametrize(
+    ("engine", "timeout", "words"),
+    [
+        ("kueue", 600, "that is 84% of the 600 s in which Kueue wants all pods ready"),
+        ("kueue", 500, "Kueue wants all pods ready within 500 s, so a job on a node without the image"),
+        ("hyperpod", None, ""),
+    ],
+)
+def test_the_slowest_pull_is_held_against_the_time_to_get_ready(
+    project: Path, change: Change, capsys: Capture, engine: str, timeout: int | None, words: str
+) -> None:
+    """By the kubelet's own words; the one pod's node has pulled, and the other's had the image."""
+    messages = [PULLED.format("7m1.5s", "8m23.7s"), 'Container image "trainer:1.0" already present on machine']
+
+    def pulled(items: list[Any]) -> None:
+        for number, message in enumerate(messages):
+            pod = one(items, "Pod", f"experiment-b-worker-{number}")
+            about = {"kind": "Pod", "name": pod["metadata"]["name"]}
+            position = {"name": f"pull-{number}", "namespace": OTHER, "uid": f"pull-{number}"}
+            event = {"apiVersion": "v1", "kind": "Event", "metadata": position, "involvedObject": about}
+            items.append(event | {"reason": "Pulled", "message": message, "lastTimestamp": "2026-11-25T17:50:00Z"})
+
+    change(pulled)
+    if timeout:
+        file = project / "environments/two-teams.yaml"
+        wait = f"governance:\n  engine: {engine}\n  wait_for_pods: {{timeout_seconds: {timeout}}}\n"
+        file.write_text(file.read_text().replace("governance:\n", wait))
+    assert called(project, "why", "experiment-b", "--json") == 0
+    answer = json.loads(capsys.readouterr().out)["image_pulls"]
+    assert answer["ready_within_seconds"] == timeout
+    assert [(pull["pod"][-1], round(pull["seconds"], 1)) for pull in answer["pulls"]] == [("0", 503.7), ("1", 0.0)]
+    assert called(project, "why", "experiment-b") == 0
+    output = capsys.readouterr().out
+    assert "1 of 2 images were on their node already" in output
+    assert "the slowest pull took 504 s (28 MB/s): trainer:1.0 for experiment-b-worker-0" in output
+    assert words in " ".join(output.split())
+    assert ("Kueue wants" in output) == bool(timeout)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("623.5ms", 0.6235), ("1.5s", 1.5), ("5m34s", 334), ("1h0m2.5s", 3602.5), ("17m31.526306107s", 1051.526306107)],
+)
+def test_durations_are_read_as_go_writes_them(text: str, expected: float) -> None:
+    assert go_seconds(text) == pytest.approx(expected)
 
 
 def test_the_log_of_a_rank_is_that_of_its_pod(project: Path, capsys: Capture) -> None:
@@ -301,6 +434,39 @@ def test_a_job_is_looked_for_only_in_its_teams_namespace(project: Path) -> None:
     assert [words[-1] for words in reads] == [f"--namespace={OWN}"]
 
 
+def test_why_says_that_the_budget_of_its_team_keeps_a_job(project: Path, change: Change, capsys: Capture) -> None:
+    note = {
+        "team": "team-a",
+        "accelerator_hours": 1000,
+        "used": 1012.5,
+        "begin": "2026-11-01T00:00+00:00",
+        "state": "reached",
+        "held": True,
+    }
+    note |= {"at": "2026-11-26T12:05+00:00", "end": "2026-12-01T00:00+00:00"}
+
+    def budgeted(items: list[Any]) -> None:
+        own = [item for item in items if item["metadata"].get("namespace") == OWN]
+        for item in own:
+            if item["kind"] == "LocalQueue":
+                item["metadata"]["annotations"] = {"podwright/budget": json.dumps(note)}
+            if item["kind"] == "Workload":
+                item["metadata"]["annotations"] = {"podwright/priority-before-budget": "75"}
+
+    change(budgeted)
+    assert called(project, "why", "train-a") == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert (
+        "Budget of team-a 1,012.5 of 1,000 accelerator-hours of team-a are used, as was counted 2026-11-26" in printed
+    )
+    assert "its queue is held until 2026-12-01T00:00Z: nothing of team-a starts before" in printed
+    assert "instead of 75 until 2026-12-01T00:00Z" in printed
+    note["state"] = "near"
+    change(budgeted)
+    assert called(project, "why", "train-a", "--json") == 0
+    assert "budget" not in json.loads(capsys.readouterr().out)
+
+
 @pytest.mark.parametrize("verb", ["why", "logs", "stop"])
 def test_an_unknown_job_or_team_says_what_there_is(verb: str, project: Path, change: Change, capsys: Capture) -> None:
     assert called(project, verb, "train-c") == 1
@@ -332,3 +498,28 @@ def test_what_kubernetes_does_not_answer_is_no_empty_list(project: Path, capsys:
     missing = ["jobs", "two-teams", "--kubeconfig", "absent", "--project", str(project)]
     assert main(missing) == 2
     assert "--kubeconfig absent is not a file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("part", "number", "name"),
+    [
+        ("jobset.sigs.k8s.io/job-index", "batch.kubernetes.io/job-completion-index", "train-node-{0}-{1}-abcde"),
+        ("leaderworkerset.sigs.k8s.io/group-index", "leaderworkerset.sigs.k8s.io/worker-index", "serve-{0}-{1}"),
+    ],
+)
+def test_ranks_go_on_from_one_part_of_a_job_to_the_next(part: str, number: str, name: str) -> None:
+    positions = [(0, 0), (0, 1), (0, 10), (1, 0), (1, 2), (10, 0)]
+    pods = [
+        {"metadata": {"name": name.format(*position), "labels": {part: str(position[0]), number: str(position[1])}}}
+        for position in positions
+    ]
+    mixed = [*pods[3:], *pods[:3]]
+    assert sorted(mixed, key=pod_rank) == pods
+
+
+def test_a_leader_is_the_first_of_its_group_although_its_name_has_the_groups_number() -> None:
+    labels = {"leaderworkerset.sigs.k8s.io/group-index": "3"}
+    worker = "leaderworkerset.sigs.k8s.io/worker-index"
+    leader = {"metadata": {"name": "serve-3", "labels": labels | {worker: "0"}}}
+    other = {"metadata": {"name": "serve-3-1", "labels": labels | {worker: "1"}}}
+    assert sorted([other, leader], key=pod_rank) == [leader, other]

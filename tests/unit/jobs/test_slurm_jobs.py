@@ -13,7 +13,7 @@ import pytest
 
 from podwright.config.catalog.instance_types import environment_types
 from podwright.config.loading.load import load_environment
-from podwright.operations.aws.session import ClusterNode
+from podwright.operations.aws.session import ClusterNode, NotConnected
 from podwright.operations.cli import main
 from podwright.operations.gates import slurm
 from podwright.planning.jobs.batch_script import batch_script, container_image
@@ -190,7 +190,8 @@ def test_why_logs_and_stop(login: Path, capsys: Capture) -> None:
     assert "Slurm expects it to start at 2026-11-26T03:00:00" in output
     assert called(login, "logs", "llama", "--lines", "2") == 0
     assert capsys.readouterr().out == "two\nthree\n"
-    assert called(login, "logs", "llama", "--rank", "1") == 2
+    assert called(login, "logs", "llama", "--previous") == 2
+    assert "on Slurm a job has one output" in capsys.readouterr().err
     assert called(login, "stop", "llama") == 0
     assert "scancel 7\n" in (login / "log").read_text()
     assert "To start it again: podwright submit slurm-classic llama" in capsys.readouterr().out
@@ -198,17 +199,54 @@ def test_why_logs_and_stop(login: Path, capsys: Capture) -> None:
     assert "Slurm of slurm-classic has no job nix" in capsys.readouterr().err
 
 
-def test_the_sandbox_says_that_it_is_simulated(login: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+RANKS = """\
+setting up
+[rank0] step_time: 1.0 s
+[rank1] step_time: 2.0 s
+[rank2] step_time: 1.0 s
+"""
+
+
+def test_the_output_of_a_rank(login: Path, capsys: Capture) -> None:
+    (login / "script").write_text(RANKS)
+    assert called(login, "logs", "llama", "--rank", "1") == 0
+    assert capsys.readouterr().out == "setting up\n[rank1] step_time: 2.0 s\n"
+    assert called(login, "logs", "llama", "--slowest", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["slowest"]["rank"] == 1
+
+
+def test_output_is_followed_until_the_job_ends(login: Path, capsys: Capture) -> None:
+    """It is running when it is asked for, writes more, and has gone from the queue a moment later."""
+    (login / "squeue").write_text(
+        "#!/bin/bash\n[[ $* == *--jobs=7* ]] || exec cat $QUEUE\n"
+        '[[ -e $LOG.asked ]] && exit; touch $LOG.asked; echo "[rank0] done" >> $SCRIPT; cat $QUEUE\n'
+    )
+    (login / "script").write_text(RANKS)
+    assert called(login, "logs", "llama", "--follow", "--rank", "0", "--lines", "2", "--json") == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert lines == [{"id": "7", "line": "[rank0] done"}]
+
+
+def test_a_sandbox_without_slurm_says_that_it_is_simulated(
+    login: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def refuse(*_: object) -> list[str]:
+        raise NotConnected("the node is simulated and runs no Slurm", "run it against AWS")
+
+    monkeypatch.setattr(slurm, "one_command", refuse)
     account = SimpleNamespace(endpoint="http://localhost:1")
     monkeypatch.setattr("podwright.operations.jobs.slurm_jobs.account_for", lambda *_: account)
-    assert called(login, "submit", "llama") == 0
+    assert called(login, "submit", "llama", "--user", "bo") == 0
     output = capsys.readouterr().out
     assert output.startswith("#!/bin/bash\n")
-    assert "The login node of the sandbox is simulated and runs no Slurm" in output
-    assert called(login, "submit", "llama", "--json") == 0
+    assert "Nothing runs: the node is simulated and runs no Slurm. sbatch would get the script above." in output
+    assert called(login, "submit", "llama", "--user", "bo", "--json") == 0
     assert json.loads(capsys.readouterr().out)["simulated"] is True
     assert called(login, "jobs") == 1
-    assert "simulated and runs no Slurm, so it has no jobs" in capsys.readouterr().err
+    assert "the node is simulated and runs no Slurm" in capsys.readouterr().err
+    account.endpoint = None
+    assert called(login, "submit", "llama", "--user", "bo") == 1
+    assert capsys.readouterr().out == ""
 
 
 Edit = Callable[[str], str]

@@ -212,7 +212,7 @@ def test_the_sandbox_says_what_is_simulated(tmp_path: Path, capsys: pytest.Captu
         text = " ".join(" ".join(line) for line in printed(found(tmp_path, nodes(1), sandbox.url), capsys))
     assert "Simulated: a stand-in for AWS on this machine" in text
     # No Kubernetes objects are there, as with Slurm.
-    assert "no script and no daemon runs on them." in text
+    assert "no script and no daemon runs on them, Slurm's excepted where Debian's Slurm is installed" in text
     assert "Kubernetes" not in text
     assert "Only recorded, with nothing behind them: AWS::EC2::Subnet (2)." in text
 
@@ -246,3 +246,22 @@ def test_the_sandbox_says_what_kubernetes_is(
         text = " ".join(" ".join(line) for line in printed(found(tmp_path, nodes(1), sandbox.url), capsys))
     assert shown in text
     assert ("another minor version" in text) == differs
+
+
+PAPER = {"paper": {"begin": "2026-01-01", "end": "2199-01-01", "teams": {"research": {"quota": {"h200": 0}}}}}
+
+
+@pytest.mark.parametrize(("running", "overrides", "is_named"), [(4, {}, False), (3, {}, True), (1, PAPER, False)])
+def test_quotas_above_what_takes_work_are_named(
+    running: int, overrides: dict[str, Any], is_named: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teams = {"research": {"quota": {"h200": 3}}, "product": {"quota": {"h200": 1}}}
+    governance = {"engine": "kueue", "teams": teams, "overrides": overrides}
+    data = ENVIRONMENT.model_dump(exclude_unset=True) | {"governance": governance}
+    account = FakeAccount([*nodes(running), *nodes(1, "Failure")])
+    result = report(Environment.model_validate(data), cast(Account, account), tmp_path)
+    write_report(result)
+    printed = " ".join(capsys.readouterr().out.split())
+    words = "8 GPUs of product + 24 GPUs of research = 32 GPUs of h200 are guaranteed, and 3 instances have 24 GPUs"
+    assert (f"Quotas above what takes work now: {words}" in printed) == is_named
+    assert [quota["flavor"] for quota in result["quotas_beyond"]] == ["h200"] * is_named

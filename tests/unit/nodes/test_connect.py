@@ -251,6 +251,14 @@ def test_a_session_needs_the_plugin(account: Any, monkeypatch: pytest.MonkeyPatc
         session.shell(account, ClusterNode(ARN, "h200", "i-1"))
 
 
+@pytest.mark.usefixtures("plugin")
+def test_a_node_that_takes_no_session_is_told(account: Any) -> None:
+    account.stubs["ssm"].add_client_error("start_session", "TargetNotConnected", "i-1 is not connected.")
+    with pytest.raises(CommandError, match="i-1 is not connected") as stopped:
+        session.shell(account, ClusterNode(ARN, "h200", "i-1"))
+    assert "podwright status" in stopped.value.hint
+
+
 def test_a_missing_cluster_has_no_nodes(account: Any) -> None:
     account.stubs["sagemaker"].add_client_error("describe_cluster", "ResourceNotFound")
     assert session.nodes(account, "prod") == []
@@ -361,6 +369,12 @@ def test_a_token_is_a_signed_request_that_names_the_cluster() -> None:
     assert query["X-Amz-SignedHeaders"] == ["host;x-k8s-aws-id"]
     assert query["X-Amz-Expires"] == ["60"]
     assert eks_token(SESSION, "another") != eks_token(SESSION, "prod-1a2b")
+
+
+def test_a_token_costs_no_more_than_the_sdk() -> None:
+    """kubectl asks for one with each command: no settings are loaded for it."""
+    program = "import sys, podwright.operations.kubernetes.token; print('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True).stdout == "False\n"
 
 
 @pytest.mark.parametrize("signed_in", [True, False])

@@ -2,23 +2,23 @@
 
 import json
 from collections.abc import Callable, Iterator
-from io import StringIO
 from pathlib import Path
 from typing import Any, cast
 
 import boto3
 import pytest
-from rich.console import Console
 
 from live_account import ENVIRONMENT, Cluster, Sagemaker
 from loopback import Call, Reply, Server, serving
 from podwright.config.catalog.drills import HEALTH_LABEL
+from podwright.config.settings.environment import Environment
 from podwright.operations.aws.account import Account
 from podwright.operations.kubernetes.kubectl import Kubectl
 from podwright.operations.live import reader
 from podwright.operations.live.draw import draw
 from podwright.operations.live.reader import Live
 from podwright.operations.live.watch import watch
+from screens import text_of
 
 USUAL = Sagemaker()
 
@@ -50,9 +50,7 @@ def live(client: tuple[Server, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def shown(actual: dict[str, Any]) -> str:
-    console = Console(width=200, record=True, file=StringIO())
-    console.print(draw(actual))
-    return console.export_text()
+    return text_of(draw(actual))
 
 
 def test_a_look(live: Callable[..., Live], server: Server) -> None:
@@ -87,6 +85,18 @@ def test_a_look(live: Callable[..., Live], server: Server) -> None:
         "set-up failed: clock.ssh",
     ):
         assert words in text
+
+
+def test_quotas_above_what_takes_work_are_shown(live: Callable[..., Live], server: Server) -> None:
+    data = ENVIRONMENT.model_dump(exclude_unset=True)
+    eye = live(Cluster())
+    assert eye.read()["quotas_beyond"] == []
+    data["governance"]["teams"]["research"]["quota"] = {"h200": 149}
+    eye._environment = Environment.model_validate(data)
+    report = eye.read()
+    # Of 150 nodes one has failed, and one is to be replaced.
+    assert [quota["flavor"] for quota in report["quotas_beyond"]] == ["ml.p5en.48xlarge"]
+    assert "148 instances have 1,184 GPUs" in shown(report)
 
 
 def test_each_look_says_what_it_cost(live: Callable[..., Live], server: Server) -> None:

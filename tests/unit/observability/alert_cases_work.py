@@ -127,6 +127,26 @@ TEAMS = (
         (70, 119),
     ),
     Case(
+        "QuotaAboveNodes",
+        {
+            gpus("kueue_cluster_queue_nominal_quota"): "16x200",
+            **{s("kube_node_status_allocatable", node=node, resource="nvidia_com_gpu"): "8x200" for node in ("a", "b")},
+            s("kube_node_status_condition", node="a", condition="Ready", status="true"): "1x200",
+            s("kube_node_status_condition", node="b", condition="Ready", status="true"): "1x10 0x80 1x100",
+        },
+        65, 80, 100,
+        {},
+        "Quotas guarantee 8 accelerators more than nodes that are ready have",
+        # A node that is replaced within the hour.
+        {
+            gpus("kueue_cluster_queue_nominal_quota"): "16x200",
+            **{s("kube_node_status_allocatable", node=node, resource="nvidia_com_gpu"): "8x200" for node in ("a", "b")},
+            s("kube_node_status_condition", node="a", condition="Ready", status="true"): "1x200",
+            s("kube_node_status_condition", node="b", condition="Ready", status="true"): "1x10 0x40 1x140",
+        },
+        (45, 100),
+    ),
+    Case(
         "QueueWaitLong",
         {
             queue("kueue_admission_wait_time_seconds_bucket", le="3600"): "0x150",
@@ -170,6 +190,29 @@ TEAMS = (
             queue("kueue_cluster_queue_status", status="pending"): "0x60",
         },
         (20, 59),
+    ),
+    # The clock begins on a Thursday: minute 5,760 is Monday. The test's budget of research is 40 hours a week.
+    Case(
+        "BudgetNear",
+        {gpus("kueue_cluster_queue_resource_usage"): "8x400"},
+        200, 250, 310,
+        {**TEAM, "period": "week"},
+        "research has used 81.67% of its accelerator-hours of this week",
+        {gpus("kueue_cluster_queue_resource_usage"): "8x170 0x100"},
+        (170, 269),
+    ),
+    Case(
+        "BudgetReached",
+        {gpus("kueue_cluster_queue_resource_usage"): "8x330 0x5500"},
+        250, 310, 5765,
+        {**TEAM, "period": "week"},
+        "research has used 102% of its accelerator-hours of this week: its budget is reached",
+        # Four hours at the end of a week, and three at the beginning of the next.
+        {
+            gpus("kueue_cluster_queue_resource_usage"): "0x5519 8x420 0x100",
+            gpus("kueue_cluster_queue_resource_usage", "product"): "8x6000",
+        },
+        (5755, 5770, 5940),
     ),
     Case(
         "SlurmQueueWaiting",

@@ -12,12 +12,14 @@ import pytest
 from alert_cases import CASES
 from alert_histories import CLUSTER, Case
 from needs import require
+from podwright.config.settings.governance.teams import TeamBudget
 from podwright.config.settings.observability import Alerts, Observability
 from podwright.planning.monitoring.alerts import Watched, alert_groups, alert_rule, alerts, wanted
 from podwright.planning.monitoring.recordings import recording_groups, recordings
 
 SETTINGS = Observability(budget_usd_per_month=400000)
-WATCHED = Watched(CLUSTER, "eks", instances=18)
+BUDGETS = {"research": TeamBudget(accelerator_hours=40, period="week")}
+WATCHED = Watched(CLUSTER, "eks", instances=18, budgets=BUDGETS)
 
 
 def test_every_alert_has_a_case() -> None:
@@ -75,7 +77,7 @@ def _read_by(expression: str) -> list[dict[str, Any]]:
 
 
 def _recorded() -> list[dict[str, Any]]:
-    return recording_groups(CLUSTER, SETTINGS.scrape_seconds)
+    return recording_groups(CLUSTER, SETTINGS.scrape_seconds, BUDGETS)
 
 
 def test_one_set_of_names() -> None:

@@ -36,7 +36,7 @@ def run(project: Path, *arguments: str) -> int:
 
 
 def test_export_writes_a_file_for_each_dashboard(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(project, "export", "sandbox", "--output", str(project / "out"), "--source", "mine") == 0
+    assert run(project, "export", "sandbox", "--out", str(project / "out"), "--source", "mine") == 0
     files = sorted(path.name for path in (project / "out").iterdir())
     assert "sandbox-cluster.json" in files
     assert len(capsys.readouterr().out.splitlines()) == len(files)

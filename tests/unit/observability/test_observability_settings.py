@@ -1,7 +1,5 @@
 """What an environment file may say of observability, and what HyperPod's collectors are told of it."""
 
-from typing import Any
-
 import pytest
 
 from podwright.config.errors import InvalidFile
@@ -85,11 +83,11 @@ def test_a_source_follows_the_level_of_all_unless_it_has_its_own() -> None:
 
 
 def test_settings_of_the_extension_go_over_ours() -> None:
-    more: dict[str, Any] = {"metricsProvider": {"networkMetrics": {"level": "ADVANCED"}}, "logging": {"enabled": True}}
+    more = "metricsProvider: {networkMetrics: {level: ADVANCED}}\nlogging: {enabled: true, seconds: 30}"
     settings = Observability(metrics="advanced", slurm_settings=more)
     assert extension_configuration(settings) == {
         "metricsProvider": {"nodeMetrics": {"level": "ADVANCED"}, "networkMetrics": {"level": "ADVANCED"}},
-        "logging": {"enabled": True},
+        "logging": {"enabled": True, "seconds": 30},
     }
-    other = Observability(slurm_settings={"metricsProvider": {"nodeMetrics": {"level": "DISABLED"}}})
+    other = Observability(slurm_settings="metricsProvider: {nodeMetrics: {level: DISABLED}}")
     assert extension_configuration(other) == {"metricsProvider": {"nodeMetrics": {"level": "DISABLED"}}}

@@ -13,9 +13,9 @@ from podwright.config.loading.source import parse_source
 from podwright.config.settings.cluster import AdoptedEks
 from podwright.config.settings.environment import Environment
 from podwright.config.settings.governance.teams import Engine, Team
-from podwright.config.settings.platform import KUBEFLOW_TRAINER, KUBERAY, KubeRay, TrainingJobQueue
+from podwright.config.settings.platform import KUBEFLOW_TRAINER, KUBERAY, LEADER_WORKER_SET, KubeRay, TrainingJobQueue
 from podwright.planning.helm.chart_values import SystemPlacement
-from podwright.planning.helm.platform_values import cert_manager_values, kuberay_values, trainer_values
+from podwright.planning.helm.platform_values import cert_manager_values, kuberay_values, lws_values, trainer_values
 from podwright.planning.helm.wanted_charts import wanted_charts
 from podwright.planning.node.allocatable import kubelet_allocatable, requested
 from podwright.planning.quota.queue_shares import Share, queue_shares
@@ -39,9 +39,10 @@ instance_groups: {{{groups}}}
 
 
 def test_charts_come_in_the_order_of_their_installation() -> None:
-    expected = environment("platform: {kuberay: {}, kubeflow_trainer: {}}\ngovernance: {engine: kueue}")
+    parts = "{kuberay: {}, kubeflow_trainer: {}, leader_worker_set: {}}"
+    expected = environment(f"platform: {parts}\ngovernance: {{engine: kueue}}")
     names = [item.chart.name for item in wanted_charts(expected)]
-    assert names == [HYPERPOD_DEPENDENCIES, KUBERAY, KUBEFLOW_TRAINER, "kueue"]
+    assert names == [HYPERPOD_DEPENDENCIES, KUBERAY, KUBEFLOW_TRAINER, LEADER_WORKER_SET, "kueue"]
     assert wanted_charts(environment("", "slurm")) == ()
 
 
@@ -78,7 +79,7 @@ def test_copies_of_operators_images_are_named_as_each_chart_wants_them() -> None
     digest = "sha256:" + "a" * 64
     copies = {
         name: Image("111122223333.dkr.ecr.us-west-2.amazonaws.com", f"podwright/{name}", "v1", digest)
-        for name in ("quay.io/kuberay/operator", "registry.k8s.io/jobset/jobset")
+        for name in ("quay.io/kuberay/operator", "registry.k8s.io/jobset/jobset", "registry.k8s.io/lws/lws")
     }
     image = kuberay_values(chart(KUBERAY), KubeRay(), None, PLACEMENT, copies)["image"]
     assert image["repository"] == "111122223333.dkr.ecr.us-west-2.amazonaws.com/podwright/quay.io/kuberay/operator"
@@ -90,6 +91,12 @@ def test_copies_of_operators_images_are_named_as_each_chart_wants_them() -> None
         "tag": f"v1@{digest}",
     }
     assert jobset["controller"] == PLACED
+    leaders = lws_values(chart(LEADER_WORKER_SET), PLACEMENT, copies)
+    assert leaders["image"]["manager"] == {
+        "repository": "111122223333.dkr.ecr.us-west-2.amazonaws.com/podwright/registry.k8s.io/lws/lws",
+        "tag": f"v1@{digest}",
+    }
+    assert PLACED.items() <= leaders.items()
 
 
 def test_all_of_cert_manager_runs_on_the_system_group() -> None:

@@ -24,7 +24,7 @@ from podwright.config.loading.source import parse_source
 from podwright.operations.aws.calls import Reader
 from podwright.operations.preflight.check import CHECKS, Ask, Outcome, run_checks
 from podwright.operations.preflight.quota_codes import Codes
-from preflight_answers import ACCOUNT, KEY, NOW, PLAN, SECRET, TOPIC, WORKSPACE, answers
+from preflight_answers import ACCOUNT, GRAFANA, GRAFANA_ROLE, KEY, NOW, PLAN, SECRET, TOPIC, WORKSPACE, answers
 from rule_pages import loaded, overlaid
 
 for module in ("account", "place", "network", "quota", "plan", "storage", "eks", "image"):
@@ -51,6 +51,8 @@ network:
 storage:
   kms_key: {KEY}
   buckets: {{lifecycle: sagemaker-scripts, checkpoints: checkpoints}}
+  home:
+    openzfs: {{deployment: multi_az_1, zone: usw2-az2, standby_zone: usw2-az3, route_tables: [rtb-11111111]}}
   lustre:
     existing: {{id: fs-11111111, mount_name: fsxmount, security_group: sg-22222222}}
     repositories: [{{path: /datasets, s3: s3://datasets}}]
@@ -73,7 +75,9 @@ observability: {{workspace: {WORKSPACE}, grafana: true}}
 """
 """As much as can be adopted."""
 
-CLOSED = f"{ADOPTED}\n".replace("network:\n", "network:\n  endpoints: closed\n")
+CLOSED = f"{ADOPTED}\n".replace("network:\n", "network:\n  endpoints: closed\n").replace(
+    "grafana: true", f"grafana: {{existing: {{id: {GRAFANA}, role: '{GRAFANA_ROLE}'}}}}"
+)
 
 SLURM = f"""
 cluster:

@@ -16,6 +16,8 @@ KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
 PLAN = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:training-plan/q1"
 EKS = f"arn:aws:eks:{REGION}:{ACCOUNT}:cluster/shared"
 WORKSPACE = "ws-0a1b2c3d-1111-2222-3333-444455556666"
+GRAFANA = "g-0123456789"
+GRAFANA_ROLE = f"arn:aws:iam::{ACCOUNT}:role/Grafana"
 SECRET = f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:slurm-AbCdEf"
 TOPIC = f"arn:aws:sns:{REGION}:{ACCOUNT}:failover"
 DIGEST = f"sha256:{'0' * 64}"
@@ -307,6 +309,7 @@ def answers() -> dict[tuple[str, str], Any]:
         ("secretsmanager", "describe_secret"): {"Name": "slurm"},
         ("sns", "get_topic_attributes"): {"Attributes": {}},
         ("amp", "describe_workspace"): prometheus_workspace("ACTIVE"),
+        ("grafana", "describe_workspace"): grafana_workspace(),
     }
 
 
@@ -325,6 +328,22 @@ def prometheus_workspace(status: str) -> dict[str, Any]:
         "createdAt": datetime(2026, 1, 1, tzinfo=UTC),
     }
     return {"workspace": described}
+
+
+def grafana_workspace(**changes: Any) -> dict[str, Any]:
+    """A Grafana workspace to which podwright can deliver, with changes."""
+    described = {
+        "id": GRAFANA,
+        "status": "ACTIVE",
+        "endpoint": f"{GRAFANA}.grafana-workspace.{REGION}.amazonaws.com",
+        "grafanaVersion": "10.4",
+        "workspaceRoleArn": GRAFANA_ROLE,
+        "authentication": {"providers": ["AWS_SSO"]},
+        "dataSources": ["PROMETHEUS"],
+        "created": datetime(2026, 1, 1, tzinfo=UTC),
+        "modified": datetime(2026, 1, 1, tzinfo=UTC),
+    }
+    return {"workspace": {name: value for name, value in (described | changes).items() if value is not None}}
 
 
 def addon_versions(*versions: str) -> dict[str, Any]:

@@ -116,6 +116,13 @@ CASES = [
         {("ec2", "describe_route_tables"): route(NatGatewayId="nat-1", State="blackhole")},
     ),
     Case(
+        "PRE027",
+        "adopted",
+        "subnet-11111111 follows rtb-22222222, which is not among them",
+        "add rtb-22222222",
+        {("ec2", "describe_route_tables"): route(NatGatewayId="nat-1")},
+    ),
+    Case(
         "PRE024",
         "closed",
         "no available endpoint of com.amazonaws.us-west-2.sts",

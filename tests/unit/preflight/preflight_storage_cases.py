@@ -7,6 +7,8 @@ from typing import Any
 from preflight_answers import (
     ACCOUNT,
     EKS,
+    GRAFANA,
+    GRAFANA_ROLE,
     KEY,
     REGION,
     SECRET,
@@ -16,6 +18,7 @@ from preflight_answers import (
     clusters,
     eks_cluster,
     file_system,
+    grafana_workspace,
     hyperpod,
     identity_center,
     prometheus_workspace,
@@ -351,5 +354,34 @@ CASES = [
             {("sso-admin", "list_instances"): identity_center(*statuses)},
         )
         for statuses in ((), ("CREATE_IN_PROGRESS",))
+    ),
+    *(
+        Case(
+            "PRE077",
+            "adopted",
+            says,
+            fix,
+            {("grafana", "describe_workspace"): answer},
+            more=f"observability: {{grafana: {{existing: {{id: {GRAFANA}, role: '{GRAFANA_ROLE}'}}, {more}}}}}",
+        )
+        for says, fix, answer, more in (
+            ("g-0123456789 is not there in us-west-2", "correct its id", refusal("ResourceNotFoundException"), ""),
+            ("g-0123456789 is DEGRADED in us-west-2", "bring it to ACTIVE", grafana_workspace(status="DEGRADED"), ""),
+            ("has Grafana 8.4", "update the workspace", grafana_workspace(grafanaVersion="8.4"), ""),
+            ("with no role", "own role", grafana_workspace(workspaceRoleArn=None), ""),
+            (f"with {KEY}", "own role", grafana_workspace(workspaceRoleArn=KEY), ""),
+            (
+                "by SAML, which knows no groups",
+                "remove viewers",
+                grafana_workspace(authentication={"providers": ["SAML"]}),
+                "viewers: [7a1c2e3f-1111-2222-3333-44445555666f]",
+            ),
+            (
+                "lets only named addresses",
+                "podwright dashboards export",
+                grafana_workspace(networkAccessControl={"prefixListIds": ["pl-12345678"], "vpceIds": []}),
+                "",
+            ),
+        )
     ),
 ]

@@ -229,10 +229,7 @@ class TestCommand:
         assert self.run(project, monkeypatch, PreflightAccount({("s3", "head_bucket"): refusal("404")})) == 0
         printed = capsys.readouterr().out
         assert f"prod → AWS, account {ACCOUNT}, us-west-2" in printed
-        assert (
-            "  ok        PRE011  zones                         usw2-az2 is us-west-2a; usw2-az3 is us-west-2c"
-            in printed
-        )
+        assert "  ok  PRE011  zones                         usw2-az2 is us-west-2a; usw2-az3 is us-west-2c" in printed
         assert "PRE070" not in printed, "there are no custom images to look at"
         assert f"\n{len(CHECKS)} checks: " in printed
 
@@ -246,7 +243,7 @@ class TestCommand:
         printed = capsys.readouterr().out
         assert "environments/prod.yaml:2  PRE001  error  account 111122223333 is not prepared" in printed
         assert "→ `podwright deploy prod --bootstrap` does it" in printed
-        assert "  error     PRE001  CDK bootstrap\n" in printed
+        assert "  error  PRE001  CDK bootstrap\n" in printed
         assert "1 with findings" in printed.splitlines()[-1]
 
     def test_a_skip_is_0_and_with_strict_1(
@@ -254,7 +251,7 @@ class TestCommand:
     ) -> None:
         answers = {("ssm", "get_parameter"): refusal("AccessDenied"), ("s3", "head_bucket"): refusal("404")}
         assert self.run(project, monkeypatch, PreflightAccount(answers)) == 0
-        assert "  SKIP      PRE001  CDK bootstrap" in capsys.readouterr().out
+        assert "  SKIP  PRE001  CDK bootstrap" in capsys.readouterr().out
         assert self.run(project, monkeypatch, PreflightAccount(answers), "--strict") == 1
 
     def test_the_policy_allows_all_that_checks_need_and_nothing_that_changes(

@@ -8,6 +8,7 @@ import pytest
 from podwright.config.findings import errors
 from podwright.config.loading.project import Project
 from podwright.operations import cli
+from podwright.operations.environments.new_project import scenarios
 from podwright.planning.rules import findings
 
 
@@ -50,6 +51,33 @@ def test_starts_a_project_for_aws(tmp_path: Path, capsys: pytest.CaptureFixture[
     loaded = Project.at(tmp_path).load("prod").environment
     assert (loaded.account, loaded.region, loaded.protection) == ("111122223333", "eu-central-1", "retain")
     assert loaded.network.zones == ("euc1-az1", "euc1-az2")
+
+
+@pytest.mark.parametrize("scenario", scenarios())
+def test_every_scenario_is_a_beginning(tmp_path: Path, scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert init(tmp_path, "--from", scenario, "--name", "mine", "--account", "444455556666") == 0
+    assert "podwright deploy mine --sandbox" in capsys.readouterr().out
+    text = (tmp_path / "environments/mine.yaml").read_text()
+    assert "$schema=environment.schema.json\n" in text
+    assert "111122223333" not in text
+    assert cli.main(["check", "--project", str(tmp_path)]) == 0
+
+
+def test_a_scenario_in_another_region(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert init(tmp_path, "--from", "two-teams", "--region", "us-west-2") == 2
+    assert "name 2 zones of us-west-2 with --zones, for use1-az4, use1-az6" in capsys.readouterr().err
+    assert init(tmp_path, "--from", "two-teams", "--region", "us-west-2", "--zones", "usw2-az1") == 2
+    assert "two-teams has 2 zones" in capsys.readouterr().err
+    assert init(tmp_path, "--from", "two-teams", "--region", "us-west-2", "--zones", "usw2-az1,usw2-az2") == 0
+    loaded = Project.at(tmp_path).load("two-teams").environment
+    assert (loaded.region, loaded.network.zones) == ("us-west-2", ("usw2-az1", "usw2-az2"))
+    assert "us-east-1" not in (tmp_path / "environments/two-teams.yaml").read_text()
+
+
+def test_a_scenario_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert init(tmp_path, "--from", "three-teams") == 2
+    assert "there is no scenario three-teams\n    → there are dev, eight-and-eight" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("region", ["us-east-1", "us-east-2", "us-west-2", "ap-northeast-1", "sa-east-1", "eu-north-1"])

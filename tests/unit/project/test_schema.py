@@ -1,10 +1,12 @@
 import copy
 import json
+from collections.abc import Iterator
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
+from pydantic import BaseModel
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import SafeConstructor
 
@@ -13,6 +15,7 @@ from podwright.config.findings import Path
 from podwright.config.loading.load import environment_from
 from podwright.config.loading.schema import environment_schema
 from podwright.config.loading.source import Source, parse_source
+from podwright.config.settings.environment import Environment
 
 ROOT = FilePath(__file__).parents[3]
 SCHEMA = environment_schema()
@@ -215,3 +218,26 @@ def test_every_field_is_described() -> None:
         if not schema.get("description")
     ]
     assert not nameless
+
+
+def untyped(model: type[BaseModel], observed: set[type]) -> Iterator[str]:
+    """Settings below a model whose values may be anything."""
+    if model not in observed:
+        observed.add(model)
+        for name, field in model.model_fields.items():
+            yield from (f"{model.__name__}.{name}" for each in parts(field.annotation) if each is Any)
+            for each in parts(field.annotation):
+                if isinstance(each, type) and issubclass(each, BaseModel):
+                    yield from untyped(each, observed)
+
+
+def parts(annotation: Any) -> list[Any]:
+    """The types that an annotation is made of."""
+    inner = [part for each in get_args(annotation) for part in parts(each)]
+    return inner or [annotation]
+
+
+def test_no_value_keeps_the_text_of_the_file() -> None:
+    """A scalar of a file is text until a type reads it: what may be anything is YAML text of its own."""
+    # The columns of the catalog read these.
+    assert list(untyped(Environment, set())) == ["Environment.instance_types"]

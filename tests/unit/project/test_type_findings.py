@@ -1,11 +1,24 @@
 """What a person reads when a value has the wrong type: one finding for each cause, at its line, with its meaning."""
 
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
+import yaml
 
 from podwright.config.errors import InvalidFile
 from podwright.config.findings import Finding
 from podwright.config.loading.load import environment_from
+from podwright.config.loading.other_words import BESIDE, ELSEWHERE
 from podwright.config.loading.source import parse_source
+from podwright.config.loading.text_forms import TEXT_FORMS
+
+SCHEMA = json.loads((Path(__file__).parents[3] / "docs/environment.schema.json").read_text())
+# Of numbers and booleans, which YAML may have as text.
+AS_WRITTEN = {"^[0-9]+$", "^[0-9.]+$", "^([Tt]rue|TRUE|[Ff]alse|FALSE|[Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF)$"}
 
 GOOD = """\
 account: "111122223333"
@@ -28,7 +41,7 @@ def found(before: str, after: str) -> list[Finding]:
     ("before", "after", "line", "message", "hint"),
     [
         pytest.param(
-            '"111122223333"', "12", 1, "account is '12'; allowed: text of the form '^[0-9]{12}$'",
+            '"111122223333"', "12", 1, "account is '12'; allowed: twelve digits in quotes, such as \"111122223333\"",
             "account: AWS account id, twelve digits in quotes.", id="pattern",
         ),
         pytest.param(
@@ -49,9 +62,10 @@ def found(before: str, after: str) -> list[Finding]:
         ),
         pytest.param(
             "  system:", "  _system:", 6,
-            "instance_groups._system is '_system'; allowed: text of the form '^[a-zA-Z0-9](-*[a-zA-Z0-9])*$'",
+            "instance_groups._system is '_system'; allowed: letters, digits and hyphens between them, such as train-1",
             "instance_groups: Instance groups by name. Order has no meaning. Default: none, only with "
-            "`training_job_queues`; then there are a network and storage for training jobs, and no cluster.",
+            "`restricted_instance_groups`, or with `training_job_queues`; then there are a network and "
+            "storage for training jobs, and no cluster.",
             id="name of a group",
         ),
         pytest.param(
@@ -71,3 +85,82 @@ def test_what_only_the_defaults_made_is_no_cause() -> None:
         "network is missing"
     ]
     assert [finding.path for finding in found("usw2-az2", "us-west-2b")] == ["network.zones[1]"]
+
+
+def _schemas(item: Any) -> Iterator[dict[str, Any]]:
+    """All objects of the schema."""
+    if isinstance(item, dict):
+        yield item
+    for part in item.values() if isinstance(item, dict) else item if isinstance(item, list) else ():
+        yield from _schemas(part)
+
+
+def test_nobody_reads_a_regular_expression() -> None:
+    patterns = {item["pattern"] for item in _schemas(SCHEMA) if isinstance(item.get("pattern"), str)}
+    patterns |= {key for item in _schemas(SCHEMA) for key in item.get("patternProperties", ())}
+    assert patterns - AS_WRITTEN == set(TEXT_FORMS)
+
+
+@pytest.mark.parametrize("pattern", TEXT_FORMS)
+def test_the_example_of_a_form_is_of_it(pattern: str) -> None:
+    _, _, example = TEXT_FORMS[pattern].partition(", such as ")
+    assert re.search(pattern, example.strip('"')), example
+
+
+@pytest.mark.parametrize("word", ELSEWHERE)
+def test_what_is_set_elsewhere_is_named_with_a_value_that_it_takes(word: str) -> None:
+    path, value = ELSEWHERE[word]
+    written: Any = yaml.safe_load(value)
+    for part in reversed(path.split(".")):
+        written = {part.replace("NAME", "system"): written}
+    written |= {"instance_groups": {"system": {"count": 2} | written.get("instance_groups", {}).get("system", {})}}
+    data = yaml.safe_load(GOOD) | written
+    data["instance_groups"]["system"].setdefault("instance_type", "ml.m5.4xlarge")
+    environment_from(parse_source(yaml.safe_dump(data), "a.yaml"), "a")
+    [finding] = found("zones:", f"{word}: 1, zones:")
+    assert finding.hint == f"write {path}: {value}"
+
+
+def test_other_words_lead_to_settings() -> None:
+    known = {key for item in _schemas(SCHEMA) for key in item.get("properties", ())}
+    assert {name for names in BESIDE.values() for name in names} <= known
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message", "hint"),
+    [
+        pytest.param(
+            "usw2-az1, usw2-az2", "us-west-2a",
+            "network.zones[0] is 'us-west-2a'; allowed: the id of a zone, such as usw2-az2",
+            "a zone has another name in each account; `aws ec2 describe-availability-zones --zone-names us-west-2a "
+            "--region us-west-2 --query 'AvailabilityZones[].ZoneId'` prints its id in yours",
+            id="the name of a zone",
+        ),
+        pytest.param(
+            "region:", "platform: {training_operator: yes}\nregion:",
+            "platform.training_operator is 'yes'; allowed: a mapping, such as `training_operator: {}`",
+            "training_operator: HyperPodPyTorchJob: restarts without new pods, hang detection, elastic training.",
+            id="a switch that is a mapping",
+        ),
+        pytest.param(
+            "count: 2", "count: 2, lifecycle: s3://a",
+            "instance_groups.system.lifecycle is 's3://a'; allowed: a mapping, such as `lifecycle: {source: …}`",
+            "lifecycle: Scripts of your own; podwright publishes its own when absent.",
+            id="a mapping that has to have something",
+        ),
+        pytest.param(
+            "count: 2", "gpus: 2, count: 2", "instance_groups.system.gpus is not a known setting",
+            "write instance_groups.NAME.instance_type: ml.p5.48xlarge", id="what the type says",
+        ),
+        pytest.param(
+            "count: 2", "nodes: 2", "instance_groups.system.nodes is not a known setting", "did you mean 'count'?",
+            id="another word",
+        ),
+    ],
+)  # fmt: skip
+def test_a_finding_says_what_to_write(before: str, after: str, message: str, hint: str) -> None:
+    assert (message, hint) in [(finding.message, finding.hint) for finding in found(before, after)]
+
+
+def test_a_list_of_wrong_items_is_not_called_too_short() -> None:
+    assert [finding.path for finding in found("[usw2-az1, usw2-az2]", "[us-west-2a]")] == ["network.zones[0]"]

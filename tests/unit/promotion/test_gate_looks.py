@@ -302,7 +302,22 @@ def test_a_group_without_nodes_has_not_passed() -> None:
 def test_task_governance_is_in_force_as_in_the_file(
     monkeypatch: pytest.MonkeyPatch, quota: Any, config: Any, described: Any, missing: list[str]
 ) -> None:
-    run = timed("quotas", environment=loaded(FILE, governance=GOVERNED))
+    assert _differences(monkeypatch, GOVERNED, quota, config, described) == missing
+
+
+@pytest.mark.parametrize(("state", "missing"), [("Disabled", []), ("Enabled", ["switched on (ActivationState)"])])
+def test_a_quota_that_the_file_turns_off_is_off(
+    monkeypatch: pytest.MonkeyPatch, state: str, missing: list[str]
+) -> None:
+    off = {name: {**team, "compute_quota": {"state": "disabled"}} for name, team in GOVERNED["teams"].items()}
+    governed = {**GOVERNED, "teams": off}
+    actual = _differences(monkeypatch, governed, {"ActivationState": state}, {}, {})
+    assert actual == [f"quota of research is {words}" for words in missing]
+
+
+def _differences(monkeypatch: pytest.MonkeyPatch, governed: Any, quota: Any, config: Any, described: Any) -> list[str]:
+    """What the gate misses where SageMaker answers so."""
+    run = timed("quotas", environment=loaded(FILE, governance=governed))
     governance = run.environment.governance
     policy = environment_policy(run.environment, run.types)
     (desired,) = compute_quotas(governance, policy).values()
@@ -319,4 +334,4 @@ def test_task_governance_is_in_force_as_in_the_file(
     monkeypatch.setattr(quotas, "get", lambda *_, **__: scheduler)
     observation = Observation()
     quotas._service(run, observation)
-    assert [f"{check.about} {check.seen}" for check in observation.missing] == missing
+    return [f"{check.about} {check.seen}" for check in observation.missing]

@@ -16,7 +16,7 @@ from podwright.config.loading.project import Project
 from podwright.operations import cli
 from podwright.operations.pipeline.github import DRIFT, PROMOTION, github_cron
 from podwright.planning.delivery.pipeline_steps import drift_steps, steps
-from promotion_project import GITHUB, write_project
+from promotion_project import GITHUB, OVERRIDE, write_project
 
 ROOT = Path(__file__).resolve().parents[3]
 GO_TOOLS = ROOT / ".podwright/go/bin"
@@ -45,6 +45,14 @@ def test_the_jobs_run_the_commands_of_the_list(written: Path) -> None:
         assert set(step.commands) <= messages, step
     reads = {command for job in workflow(written / DRIFT)["jobs"].values() for command in runs(job)}
     assert {command for step in drift_steps(project.settings, project.names) for command in step.commands} <= reads
+
+
+def test_the_promotion_runs_whenever_quotas_begin_and_end(tmp_path: Path, written: Path) -> None:
+    assert "schedule" not in workflow(written / PROMOTION)["on"]
+    write_project(tmp_path / "dated", GITHUB, OVERRIDE)
+    assert cli.main(["init", str(tmp_path / "dated"), "--ci", "github"]) == 0
+    crons = [item["cron"] for item in workflow(tmp_path / "dated" / PROMOTION)["on"]["schedule"]]
+    assert crons == ["0 8 4 1 *", "0 0 1 2 *"]
 
 
 def test_a_job_begins_when_the_stage_before_has_passed(written: Path) -> None:

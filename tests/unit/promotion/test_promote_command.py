@@ -2,13 +2,17 @@
 
 import json
 import subprocess
+from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from podwright.config.loading.project import Project
 from podwright.operations import cli
+from podwright.operations.promotion import content as content_module
 from podwright.operations.promotion.content import Content, content_of
+from promotion_project import OVERRIDE
 
 FILE = """
 account: "{account}"
@@ -43,6 +47,21 @@ def committed(root: Path) -> None:
 
 def content(root: Path) -> Content:
     return content_of(Project.at(root))
+
+
+def test_what_other_quotas_have_proved_is_proved_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_day(day: int) -> Content:
+        clock = SimpleNamespace(now=lambda tz: datetime(2027, 1, day, tzinfo=tz))
+        monkeypatch.setattr(content_module, "datetime", clock)
+        return content(root)
+
+    file = root / "environments/prod.yaml"
+    file.write_text(file.read_text() + OVERRIDE.replace("end: 2027-02-01", "end: 2027-01-20"))
+    before, during, later, after = (of_day(day) for day in (2, 10, 11, 21))
+    assert during == later
+    assert before == after
+    assert during.of("prod") != before.of("prod")
+    assert during.of("dev") == before.of("dev")
 
 
 @pytest.mark.parametrize("with_git", [True, False])

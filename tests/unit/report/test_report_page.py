@@ -18,6 +18,7 @@ from podwright.operations.aws.clusters import Node
 from podwright.operations.cli import main
 from podwright.operations.report import live as asked
 from podwright.operations.report.page import SECTIONS, SHEET, document, page
+from podwright.operations.report.sections import work
 from podwright.planning.node.benchmark_results import BenchmarkResults
 from report_account import NAMES, ROOT, Tree, report, scene, write_assembly
 
@@ -134,6 +135,7 @@ def poisoned(value: Any, depth: int = 0) -> Any:
             "state",
             "engine",
             "verdict",
+            "severity",
         )
         return {key: item if key in retained else poisoned(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
@@ -170,7 +172,8 @@ def test_sections_that_nobody_asked_for_are_named_at_the_end() -> None:
     assert "podwright report prod --live" in text
     assert 'id="changes"' not in page(report("prod"))
     tree = Tree(page(whole()))
-    assert [section["id"] for section in tree.of("section")] == [section.ID for section in SECTIONS]
+    # Work has tests of its own.
+    assert [section["id"] for section in tree.of("section")] == [each.ID for each in SECTIONS if each is not work]
     assert "with --changes" not in tree.text
 
 
@@ -267,9 +270,9 @@ def test_the_command_writes_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyP
     results = tmp_path / "node.json"
     results.write_text(BenchmarkResults.model_validate(record("pass", [measurement()])).model_dump_json())
     monkeypatch.chdir(tmp_path)
-    more = ("--changes", "changes.json", "--benchmarks", "node.json")
+    more = ("--changes", "changes.json", "--benchmarks", "node.json", "--out", "report.html")
     assert run("prod", "--assembly", str(folder), "--date", "2026-11-22", *more) == 0
-    text = (tmp_path / "podwright-report-prod.html").read_text()
+    text = (tmp_path / "report.html").read_text()
     assert "as of 2026-11-22" in text
     assert "needs approval" in text
     assert "Latest results of 1 node." in text
@@ -298,7 +301,7 @@ def test_the_command_draws_and_prints(tmp_path: Path, capsys: pytest.CaptureFixt
         # The hint would have the README written over.
         (("prod", "--changes", "README.md"), 2, "--out changes.json"),
         (("prod", "--benchmarks", "nowhere.json"), 2, "nowhere.json cannot be read"),
-        (("prod", "--out", "nowhere/report.html"), 2, "cannot be written"),
+        (("prod", "--out", "README.md/report.html"), 2, "cannot be written"),
         (("nothing",), 2, "there is no environment"),
     ],
 )
@@ -329,3 +332,22 @@ def test_an_environment_with_errors_has_no_report(tmp_path: Path, capsys: pytest
     file.write_text(text.replace("cidr: 10.16.0.0/16", "cidr: 10.16.0.0/24"))
     assert run(str(file)) == 1
     assert "so what it would build is not sure" in capsys.readouterr().err
+
+
+def test_jobs_take_from_the_fewest_pods_to_the_most() -> None:
+    rows = {row["name"]: row for row in report("prod")["jobs"]["jobs"]}
+    assert (rows["pretrain"]["pods"], rows["pretrain"]["accelerators_per_pod"]) == ([8, 16], 8)
+    assert (rows["fine-tune"]["pods"], rows["fine-tune"]["team"]) == ([2, 2], "product")
+    assert "64 to 128" in Tree(page(report("prod"))).text
+
+
+def test_alerts_say_whom_they_tell(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same as the command prints."""
+    assert main(["alerts", "prod", "--json", "--project", str(ROOT)]) == 0
+    alerts = report("prod")["alerts"]
+    assert alerts["alerts"] == json.loads(capsys.readouterr().out)["alerts"]
+    assert alerts["told"] == ["oncall@example.com"]
+    text = Tree(page(report("prod"))).text
+    assert "told: oncall@example.com" in text
+    assert all(row["name"] in text for row in alerts["alerts"])
+    assert report("two-teams-slurm")["alerts"] is None

@@ -54,6 +54,7 @@ def planes(plane: Plane) -> ControlPlanes:
         ("{mpi_jobs: false}", ["training-operator"]),
         ("{pytorch_jobs: false, kuberay: {}}", ["mpi-operator", "kuberay"]),
         ("{kubeflow_trainer: {}}", ["training-operator", "mpi-operator", "jobset", "trainer"]),
+        ("{mpi_jobs: false, leader_worker_set: {}}", ["training-operator", "lws"]),
     ],
 )
 def test_those_run_that_an_environments_charts_bring(

@@ -24,7 +24,7 @@ from podwright.sandbox.hyperpod.cluster import Cluster, Group, Node, Shortage, T
 from podwright.sandbox.kubernetes.store import ApiError, KubernetesStore, plural
 from podwright.sandbox.protocol.clock import now
 from podwright.sandbox.server.persistence import Snapshots
-from podwright.sandbox.services.fsx import check_lustre
+from podwright.sandbox.services.fsx import check_lustre, check_openzfs
 
 REGION = "us-west-2"
 
@@ -122,6 +122,29 @@ def test_lustre_rules(values: dict[str, Any], message: str | None) -> None:
         return
     with pytest.raises(ServiceException, match="(?i)" + message.replace("(", r"\(")):
         check_lustre(values)
+
+
+TWO_ZONES = {"DeploymentType": "MULTI_AZ_1", "PreferredSubnetId": "a", "RouteTableIds": ["rtb-0"]}
+
+
+@pytest.mark.parametrize(
+    ("settings", "subnets", "message"),
+    [
+        (TWO_ZONES, ["a", "b"], None),
+        (TWO_ZONES, ["a"], "takes two subnets"),
+        (TWO_ZONES, ["b", "c"], "PreferredSubnetId that is one of them"),
+        ({"DeploymentType": "SINGLE_AZ_2"}, ["a"], None),
+        ({"DeploymentType": "SINGLE_AZ_2"}, ["a", "b"], "exactly one subnet"),
+        (TWO_ZONES | {"DeploymentType": "SINGLE_AZ_2"}, ["a"], "none of"),
+    ],
+)
+def test_openzfs_rules(settings: dict[str, Any], subnets: list[str], message: str | None) -> None:
+    values = {"SubnetIds": subnets, "OpenZFSConfiguration": settings}
+    if message is None:
+        check_openzfs(values)
+        return
+    with pytest.raises(ServiceException, match=message):
+        check_openzfs(values)
 
 
 _LAYERS = tuple(f"topology.k8s.aws/network-node-layer-{number}" for number in (1, 2, 3))

@@ -248,6 +248,26 @@ def test_a_domain_that_holds_no_gang_keeps_it_waiting_though_quota_is_free() -> 
     assert cluster.submit("spread", "a", 8, count=3, topologyRequest={"preferred": "rack"}).status is Status.ADMITTED
 
 
+@pytest.mark.parametrize(
+    ("node_name", "phase", "labels", "status"),
+    [
+        ("n0", "Pending", {}, Status.NO_FIT),
+        ("n0", "Running", {"kueue.x-k8s.io/tas": "true"}, Status.ADMITTED),
+        ("n0", "Succeeded", {}, Status.ADMITTED),
+        (None, "Pending", {}, Status.ADMITTED),
+        ("n1", "Running", {}, Status.ADMITTED),
+    ],
+)
+def test_pods_that_no_topology_aware_work_owns_take_room_on_their_node(
+    node_name: str | None, phase: str, labels: dict[str, str], status: Status
+) -> None:
+    containers = [{"name": "main", "resources": {"requests": {GPU: "1"}}}]
+    spec = {"containers": containers} | ({"nodeName": node_name} if node_name else {})
+    pod = {"kind": "Pod", "metadata": {"name": "p", "labels": labels}, "spec": spec, "status": {"phase": phase}}
+    cluster = Cluster(*topologies(), cluster_queue("a"), node("n0"), pod)
+    assert cluster.submit("job", "a", 8, topologyRequest={"unconstrained": True}).status is status
+
+
 def test_pod_sets_are_looked_at_one_by_one_where_others_of_the_cycle_came_first() -> None:
     """Kueue admits both, whose pods do not fit on the node together."""
     queues = [cluster_queue(name, "all", {"default": 16}) for name in ("a", "b")]

@@ -1,6 +1,12 @@
-"""Work that was refused is not decided about again until it makes a difference: what happens is the same."""
+"""What was decided holds until something makes a difference: what happens is the same as without."""
 
+import itertools
 import random
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -9,17 +15,23 @@ from podwright.planning.simulation.assumptions import Assumptions
 from podwright.planning.simulation.kueue import cycle
 from podwright.planning.simulation.kueue.admitted import work_in
 from podwright.planning.simulation.kueue.events import Job, simulate
-from podwright.planning.simulation.kueue.policy import policy
+from podwright.planning.simulation.kueue.policy import Policy, policy
+from podwright.planning.simulation.kueue.work import Work
 
 HOST = "kubernetes.io/hostname"
+MOST_CYCLES = 3000
+"""What was remembered by mistake may keep work from ever starting, or keep it trying."""
 
 
 def objects(source: random.Random) -> list[Object]:
-    """A tree of five queues over two flavors, one with nodes, with preemption of every kind."""
+    """Five queues in one or two cohorts, two flavors, on the same nodes or one without, and preemption of all kinds."""
+    cohorts, shared = source.choice([["above"], ["above", "below"]]), source.random() < 0.5
     topology = {"kind": "Topology", "metadata": {"name": "t"}, "spec": {"levels": [{"nodeLabel": HOST}]}}
-    flavors = [flavor("nodes", nodeLabels={"pool": "gpu"}, topologyName="t"), flavor("plain")]
+    on_nodes = {"nodeLabels": {"pool": "gpu"}, "topologyName": "t"}
+    flavors = [flavor("nodes", **on_nodes), flavor("plain", **(on_nodes if shared else {}))]
     result = [topology, *flavors, *(node(f"n{number}") for number in range(4))]
-    result += [{"kind": "Cohort", "metadata": {"name": "below"}, "spec": {"parentName": "above"}}]
+    below = {"kind": "Cohort", "metadata": {"name": "below"}, "spec": {"parentName": "above"}}
+    result += [below] if "below" in cohorts else []
     for name in "abcde":
         limits = source.choice([(), (source.randrange(9),), (None, source.randrange(7))])
         names = source.sample(["nodes", "plain"], source.choice([1, 2]))
@@ -29,7 +41,7 @@ def objects(source: random.Random) -> list[Object]:
         }
         strategy = source.choice(["StrictFIFO", "BestEffortFIFO", "BestEffortFIFO"])
         quotas = {each: (source.randrange(4, 12), *limits) for each in names}
-        cohort = source.choice(["above", "below"])
+        cohort = source.choice(cohorts)
         result += [cluster_queue(name, cohort, quotas, preemption=preemption, queueingStrategy=strategy)]
         result += [local_queue(name)]
     return result
@@ -48,7 +60,20 @@ def turns(seed: int) -> list[tuple[object, ...]]:
             count=count, priority=priority, **more,
         )  # fmt: skip
         jobs.append(Job(work_in(decides, item), source.choice([60.0, 300.0, 900.0])))
-    history = simulate(decides, jobs, Assumptions())
+    return happened(decides, jobs)
+
+
+def happened(decides: Policy, jobs: list[Job]) -> list[tuple[object, ...]]:
+    """Who held what, when, and why it ended."""
+    cycle_of, cycles = cycle.Scheduler.cycle, itertools.count(1)
+
+    def counted(*arguments: Any) -> list[cycle.Entry]:
+        assert next(cycles) <= MOST_CYCLES, "it never ends"
+        return cycle_of(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cycle.Scheduler, "cycle", counted)
+        history = simulate(decides, jobs, Assumptions())
     return [
         (job.work.name, turn.start, turn.end, turn.ended, turn.flavors, turn.counts, turn.placements)
         for job in history.jobs
@@ -56,19 +81,126 @@ def turns(seed: int) -> list[tuple[object, ...]]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_what_is_remembered_of_a_refusal_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    remembered = turns(seed)
+def with_shares(
+    quotas: dict[str, dict[str, int]], *jobs: tuple[str, int, int, float], below: str = ""
+) -> list[tuple[object, ...]]:
+    """The same for queues that preempt by shares, and jobs: queue, GPUs, when it comes, seconds.
+
+    All queues are of one cohort, but for those that are each in one `below` it.
+    """
+    reclaims = {"reclaimWithinCohort": "Any"}
+    queues = [
+        cluster_queue(name, f"with-{name[0]}" if name[0] in below else "above", each, preemption=reclaims)
+        for name, each in quotas.items()
+    ]
+    cohorts = [
+        {"kind": "Cohort", "metadata": {"name": f"with-{name}"}, "spec": {"parentName": "above"}} for name in below
+    ]
+    items = [flavor("x"), flavor("y"), *cohorts, *queues, *map(local_queue, quotas)]
+    decides = policy(items, {"fairSharing": {"enable": True}})
+    works = [workload(f"{job[0]}{number}", *job[:3]) for number, job in enumerate(jobs)]
+    return happened(decides, [Job(work_in(decides, item), job[3]) for item, job in zip(works, jobs, strict=True)])
+
+
+def somebody_borrows() -> list[tuple[object, ...]]:
+    """Job a is parked, and looked at when d ends. When b ends, c borrows all of that: too little is left for a, which
+    preempts c."""
+    quotas = {"a": {"x": 4}, "b": {"x": 4}, "c": {"x": 0}, "d": {"y": 1}}
+    return with_shares(quotas, ("b", 4, 0, 100.0), ("d", 1, 0, 50.0), ("a", 5, 1, 60.0), ("c", 4, 100, 900.0))
+
+
+def just_enough() -> list[tuple[object, ...]]:
+    """Job a is parked, and looked at when d ends. When b ends, exactly what a asks for is left."""
+    quotas = {"a": {"x": 4}, "b": {"x": 4}, "d": {"y": 1}}
+    return with_shares(quotas, ("b", 4, 0, 100.0), ("d", 1, 0, 50.0), ("a", 8, 1, 60.0))
+
+
+def a_share_grows_elsewhere() -> list[tuple[object, ...]]:
+    """Job a may preempt nobody while it would have as much as c and e. Then c gets some of a flavor that a does not
+    look at, and a may preempt c when it is looked at again, as d ends."""
+    quotas = {"a": {"x": 0}, "c": {"x": 0, "y": 0}, "d": {"x": 8, "y": 8}, "e": {"x": 0}}
+    first = ("c", 4, 0, 900.0), ("e", 4, 0, 900.0), ("a", 4, 10, 60.0)
+    return with_shares(quotas, *first, ("c", 1, 20, 900.0), ("d", 1, 20, 50.0))
+
+
+def just_enough_to_preempt() -> list[tuple[object, ...]]:
+    """Job a may preempt c, which is not enough. When b ends, what is left is enough together with what c has."""
+    quotas = {"a": {"x": 4}, "b": {"x": 6}, "c": {"x": 0, "y": 0}, "d": {"y": 8}}
+    first = ("b", 3, 0, 100.0), ("b", 2, 0, 900.0), ("c", 3, 0, 900.0), ("d", 1, 0, 50.0)
+    return with_shares(quotas, *first, ("c", 4, 5, 900.0), ("a", 8, 10, 60.0))
+
+
+def a_cohort_waits_for_victims() -> list[tuple[object, ...]]:
+    """Job a has as much as b and comes first, but for another of its cohort, for whose victims that waits."""
+    quotas = {"a": {"x": 0}, "a2": {"y": 0}, "b": {"x": 0}, "f": {"y": 0}, "r": {"x": 4, "y": 8}}
+    first = ("f", 4, 0, 900.0), ("f", 4, 0, 900.0), ("a2", 2, 10, 60.0)
+    return with_shares(quotas, *first, ("a", 4, 20, 60.0), ("b", 4, 20, 60.0), below="abf")
+
+
+BY_HAND = [somebody_borrows, just_enough, a_share_grows_elsewhere, just_enough_to_preempt, a_cohort_waits_for_victims]
+
+
+@pytest.mark.parametrize("play", [*(partial(turns, seed) for seed in range(60)), *BY_HAND])
+def test_what_is_remembered_changes_nothing(
+    play: Callable[[], list[tuple[object, ...]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remembered, ever_new = play(), itertools.count()
     monkeypatch.setattr(cycle.Scheduler, "_refusal", lambda *_: None)
-    assert remembered == turns(seed)
+    monkeypatch.setattr(cycle.Scheduler, "_count", lambda *_: next(ever_new))
+    assert remembered == play()
 
 
 def test_refused_work_is_seldom_decided_about_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    decided = []
+    decided, ever_new = [], itertools.count()
     original = cycle.Scheduler._best
     monkeypatch.setattr(cycle.Scheduler, "_best", lambda *arguments: decided.append(1) or original(*arguments))
     turns(1)
     remembering = len(decided)
     monkeypatch.setattr(cycle.Scheduler, "_refusal", lambda *_: None)
+    monkeypatch.setattr(cycle.Scheduler, "_count", lambda *_: next(ever_new))
     turns(1)
-    assert remembering < 0.8 * (len(decided) - remembering)
+    assert remembering < 0.5 * (len(decided) - remembering)
+
+
+def test_older_work_preempts_where_newer_work_like_it_was_refused() -> None:
+    newer = cluster_queue("a", quotas={"x": 4}, preemption={"withinClusterQueue": "LowerOrNewerEqualPriority"})
+    decides = policy([flavor("x"), newer, local_queue("a")])
+    scheduler = cycle.Scheduler(decides)
+    for created, status in ((5, "ADMITTED"), (10, "NO_CANDIDATES"), (0, "PREEMPTING")):
+        work = work_in(decides, workload(f"job{created}", "a", 4, created))
+        assert [entry.status.name for entry in scheduler.cycle([work], 1e12)] == [status]
+
+
+def test_a_head_that_rests_takes_part_where_another_is_moved_to_other_nodes() -> None:
+    """By shares it is found whom that one may preempt then, and in these counts what heads before it would use."""
+    reclaims = {"reclaimWithinCohort": "Any"}
+    quotas = {"a": {"nodes": 8}, "b": {"nodes": 8}, "e": {"plain": 4}, "f": {"plain": 0}, "g": {"plain": 0}}
+    topology = {"kind": "Topology", "metadata": {"name": "t"}, "spec": {"levels": [{"nodeLabel": HOST}]}}
+    items = [topology, flavor("nodes", nodeLabels={"pool": "gpu"}, topologyName="t"), flavor("plain")]
+    items += [cluster_queue(name, "above", each, preemption=reclaims) for name, each in quotas.items()]
+    decides = policy([*items, node("n0"), node("n1"), *map(local_queue, quotas)], {"fairSharing": {"enable": True}})
+    scheduler = cycle.Scheduler(decides)
+
+    def heads(*names: str) -> list[Work]:
+        return [work_in(decides, workload(name, name, 8 if name in "ab" else 4)) for name in names]
+
+    (borrower,), (waits,) = heads("f"), heads("e")
+    scheduler.cycle([borrower], 1e12)
+    assert [target.work for target in scheduler.cycle([waits], 1e12)[0].targets] == [borrower]
+    decides.evict(borrower)
+    (entry,) = scheduler.cycle([waits], 1e12)
+    resting = scheduler.rest(entry)
+    assert resting
+    # Alone, one that was moved would be where it was nominated for, with other victims.
+    assert scheduler.rest(replace(entry, assignment=copy(entry.assignment))) is None
+    entries = scheduler.cycle(heads("a"), 1e12, [resting])
+    assert [entry.work.name for entry in entries] == ["a"]
+    decides.release(entries[0].work)
+    near = resting._replace(flavors=frozenset({"nodes", "plain"}))
+    far = resting._replace(work=heads("g")[0])
+    entries = scheduler.cycle(heads("a"), 1e12, [far, near])
+    assert {entry.work.name for entry in entries} == {"a", "e", "g"}
+    decides.release(next(entry.work for entry in entries if entry.work.name == "a"))
+    entries = scheduler.cycle(heads("a", "b"), 1e12, [resting])
+    outcome = {entry.work.name: entry.status for entry in entries}
+    assert outcome == {"a": cycle.Status.ADMITTED, "b": cycle.Status.ADMITTED, "e": cycle.Status.PREEMPTING}

@@ -1,15 +1,16 @@
 """What happens over time: who waits, who overtakes, who is stopped and comes again."""
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from kueue_objects import Object, cluster_queue, flavor, local_queue, node, workload
 from podwright.config.errors import InvalidValue
-from podwright.planning.simulation.assumptions import Assumptions
+from podwright.planning.simulation.assumptions import Assumptions, throughput
 from podwright.planning.simulation.kueue.admitted import work_in
-from podwright.planning.simulation.kueue.events import History, Job, simulate
+from podwright.planning.simulation.kueue.events import NOT_READY, History, Job, simulate
 from podwright.planning.simulation.kueue.policy import policy
 
 WITHIN = {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"}
@@ -107,6 +108,45 @@ def test_fewer_pods_take_longer_in_proportion() -> None:
     assert times(result)["elastic"] == [(1, 201)]
 
 
+@pytest.mark.parametrize(("pods", "pace"), [(1, 0.5), (2, 1.0), (3, 1.5), (4, 2.0), (6, 2.5), (8, 3.0), (16, 6.0)])
+def test_throughput_is_a_line_between_what_was_measured(pods: int, pace: float) -> None:
+    """Beyond it, in proportion: nobody knows more."""
+    assumed = Assumptions(throughput=throughput("2=1,4=2,8=3"))
+    assert assumed.pace(pods, 2) == pytest.approx(pace)
+    assert assumed.pace(pods, pods) == 1.0
+    assert Assumptions().pace(pods, 8) == pods / 8
+
+
+def test_fewer_pods_take_as_long_as_was_measured() -> None:
+    elastic = workload("elastic", "a", 1, 1, count=8, minCount=2)
+    work = [(workload("one", "a", 4), 50.0), (elastic, 100.0)]
+    assumed = Assumptions(grace_seconds=0.0, repeated_seconds=0.0, throughput=throughput("4=8,8=10"))
+    assert times(history([cluster_queue("a")], work, assumed))["elastic"] == [(1, 126)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no number of pods"),
+        ("4", "no number of pods"),
+        ("x=1,2=2", "no number of pods"),
+        ("1=one,2=2", "no number of pods"),
+        ("1.5=1,2=2", "no number of pods"),
+        ("1=1", "two to compare"),
+        ("0=1,2=2", "at least one pod"),
+        ("1=0,2=2", "more than nothing"),
+        ("1=-1,2=2", "more than nothing"),
+        ("1=nan,2=2", "more than nothing"),
+        ("1=inf,2=2", "more than nothing"),
+        ("2=2,1=1", "comes after 2 pods"),
+        ("2=2,2=3", "comes after 2 pods"),
+    ],
+)
+def test_what_is_no_measurement_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InvalidValue, match=message):
+        throughput(text)
+
+
 def test_a_job_that_never_fits_says_why_and_ends_the_simulation() -> None:
     result = history([cluster_queue("a")], [(workload("huge", "a", 9), 10), (workload("small", "a", 1), 10)])
     huge, small = sorted(result.jobs, key=lambda job: job.work.name)
@@ -130,6 +170,79 @@ def test_assumptions_under_which_nothing_runs_are_refused() -> None:
         history([cluster_queue("a")], [], Assumptions(startup_seconds=61.0), configuration)
     with pytest.raises(InvalidValue, match="would never end"):
         history([cluster_queue("a")], [(workload("one", "a", 8), 10)], Assumptions(failures_per_node_hour=3.0))
+
+
+LATE: dict[str, Any] = {"timeout": "5m0s", "requeuingStrategy": {"backoffBaseSeconds": 100, "backoffMaxSeconds": 250}}
+
+
+def late(
+    startup: float | None,
+    strategy: Object,
+    assumptions: Assumptions = AT_ONCE,
+    others: Sequence[tuple[Object, float]] = (),
+) -> History:
+    """The history of a job of the whole queue whose pods take so long, and of others."""
+    wait = LATE | {"requeuingStrategy": LATE["requeuingStrategy"] | strategy}
+    decides = policy([cluster_queue("a"), local_queue("a"), flavor("default")], {"waitForPodsReady": wait})
+    jobs = [Job(work_in(decides, workload("late", "a", 8)), 1000.0, startup=startup)]
+    jobs += [Job(work_in(decides, item), seconds) for item, seconds in others]
+    return simulate(decides, jobs, assumptions)
+
+
+def test_what_is_not_ready_in_time_waits_longer_each_time_and_is_set_aside() -> None:
+    result = late(301.0, {"backoffLimitCount": 3})
+    # Five minutes, then 100, 200 and 250 seconds until it is tried again.
+    assert times(result)["late"] == [(0, 300), (400, 700), (900, 1200), (1450, 1750)]
+    (job,) = result.jobs
+    assert {turn.ended for turn in job.turns} == {NOT_READY}
+    assert job.waits_for == "its pods were not ready within 300 s 4 times, and it is tried no more (waitForPodsReady)"
+    assert job.left == 1000.0, "before it is ready it has done nothing"
+    assert result.preemptions == []
+
+
+def test_no_further_try_is_one_eviction() -> None:
+    assert times(late(301.0, {"backoffLimitCount": 0}))["late"] == [(0, 300)]
+
+
+def test_its_pods_hold_quota_while_they_end_and_the_backoff_counts_from_the_eviction() -> None:
+    assumed = Assumptions(grace_seconds=30.0, repeated_seconds=0.0)
+    assert times(late(301.0, {"backoffLimitCount": 1}, assumed))["late"] == [(0, 330), (400, 730)]
+    slow = Assumptions(grace_seconds=150.0, repeated_seconds=0.0)
+    assert times(late(301.0, {"backoffLimitCount": 1}, slow))["late"] == [(0, 450), (450, 900)]
+
+
+def test_what_is_ready_just_in_time_runs() -> None:
+    assert times(late(300.0, {"backoffLimitCount": 0}))["late"] == [(0, 1300)]
+
+
+@pytest.mark.parametrize(("timestamp", "first"), [("Eviction", "between"), ("Creation", "late")])
+def test_who_comes_first_after_an_eviction(timestamp: str, first: str) -> None:
+    """While another one runs, from 301 to 501, a job waits since 200, and the late one since 0 or since 300."""
+    urgent, between = workload("urgent", "a", 8, 100, priority=1), workload("between", "a", 8, 200)
+    strategy = {"backoffLimitCount": 1, "timestamp": timestamp}
+    result = times(late(301.0, strategy, others=[(urgent, 200.0), (between, 10.0)]))
+    assert result["urgent"] == [(301, 501)]
+    starts = {"late": result["late"][1][0], "between": result["between"][0][0]}
+    assert min(starts, key=lambda name: starts[name]) == first
+
+
+def test_tries_without_an_end_end_the_simulation() -> None:
+    job, short = late(301.0, {}, others=[(workload("short", "a", 8, 10), 10.0)]).jobs
+    assert short.finished is not None
+    assert (job.timeouts, job.is_set_aside) == (101, True)
+    with pytest.raises(InvalidValue, match="nothing would ever run"):
+        late(None, {}, Assumptions(startup_seconds=301.0))
+    (all_late,) = late(None, {"backoffLimitCount": 2}, Assumptions(startup_seconds=301.0)).jobs
+    assert (all_late.timeouts, all_late.finished) == (3, None)
+
+
+def test_with_block_admission_an_eviction_lets_the_next_in() -> None:
+    wait = {"timeout": "1m0s", "blockAdmission": True, "requeuingStrategy": {"backoffLimitCount": 0}}
+    objects = [cluster_queue("a"), local_queue("a"), flavor("default")]
+    decides = policy(objects, {"waitForPodsReady": wait})
+    jobs = [Job(work_in(decides, workload("late", "a", 1)), 100.0, startup=90.0)]
+    jobs += [Job(work_in(decides, workload("next", "a", 1, 1)), 100.0)]
+    assert times(simulate(decides, jobs, AT_ONCE)) == {"late": [(0, 60)], "next": [(60, 160)]}
 
 
 def test_failures_of_nodes_make_jobs_longer() -> None:

@@ -3,13 +3,11 @@
 import argparse
 import json
 import time
-from io import StringIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from rich.console import Console
 
 from first_come import first_come
 from loopback import Call, Reply, serving
@@ -25,6 +23,7 @@ from podwright.planning.simulation.answers.changes import changed
 from podwright.planning.simulation.assumptions import Assumptions
 from podwright.planning.simulation.traces.forms import read_trace
 from podwright.planning.simulation.traces.measured import QUERIES, STEP_SECONDS
+from screens import COLOURS, screen
 
 ROOT = Path(__file__).resolve().parents[3]
 MADE = ("prod", "--generate", "3d", "--load", "1.2")
@@ -80,8 +79,10 @@ def test_every_output_names_what_was_assumed(capsys: pytest.CaptureFixture[str],
     result = answer(capsys, *MADE, "--startup", "4m", "--failures", "0.001")
     assert "pods are ready 240 s after their job is admitted" in result["assumptions"]
     assert "a node fails 0.001 times an hour" in result["assumptions"]
+    measured = answer(capsys, *MADE, "--throughput", "1=1,2=1.9,4=3.6")["assumptions"]
+    assert any("slower as was measured: 1 pods do 1, 2 pods do 1.9, 4 pods do 3.6" in text for text in measured)
     assert any("as we read it" in text for text in result["assumptions"])
-    file = tmp_path / "page.html"
+    file = tmp_path / "reports/page.html"
     simulate(*MADE, "--html", str(file))
     printed, page = " ".join(capsys.readouterr().out.split()), file.read_text()
     for text in answer(capsys, *MADE)["assumptions"]:
@@ -91,19 +92,13 @@ def test_every_output_names_what_was_assumed(capsys: pytest.CaptureFixture[str],
 
 @pytest.mark.parametrize("width", [80, 100, 120])
 @pytest.mark.parametrize("against", [(), ("--against", "prod")])
-def test_the_summary_fits_a_terminal(
-    width: int, against: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_summary_fits_a_terminal(width: int, against: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     result = answer(capsys, *MADE, *against)
-    stream = StringIO()
-    monkeypatch.setattr(
-        summary, "new_console", lambda _: Console(file=stream, width=width, highlight=False, markup=False)
-    )
-    summary.print_summary(result)
-    lines = stream.getvalue().splitlines()
-    assert max(map(len, lines)) <= width
-    assert "…" not in stream.getvalue()
-    assert {"team", "research", "product"} <= set(stream.getvalue().split())
+    with screen(width, NO_COLOR="1") as shown:
+        summary.print_summary(result)
+    assert max(map(len, shown.getvalue().splitlines())) <= width
+    assert "…" not in shown.getvalue()
+    assert {"team", "research", "product"} <= set(COLOURS.sub("", shown.getvalue()).split())
 
 
 TRACE = """\
@@ -201,9 +196,7 @@ def test_what_makes_no_sense_is_refused(words: tuple[str, ...], message: str) ->
         simulate(*words)
 
 
-@pytest.mark.parametrize(
-    "words", [("prod",), ("prod", "--generate", "-1d"), ("prod", "--trace", "a", "--generate", "1d")]
-)
+@pytest.mark.parametrize("words", [("prod", "--generate", "-1d"), ("prod", "--trace", "a", "--generate", "1d")])
 def test_a_command_line_that_cannot_be_is_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(SystemExit):
         simulate(*words)

@@ -10,14 +10,18 @@ from kueue_objects import GPU, cluster_queue, flavor, local_queue, node, workloa
 from podwright.config.catalog.instance_types import environment_types
 from podwright.config.errors import CommandError
 from podwright.config.loading.project import Project
+from podwright.config.settings.governance.teams import Governance
 from podwright.operations.simulation.decisions import continued, decide
+from podwright.operations.simulation.document import document
 from podwright.operations.simulation.policies import policy_of
-from podwright.operations.simulation.run import Submission
+from podwright.operations.simulation.run import Submission, simulation
+from podwright.operations.simulation.summary import print_summary
 from podwright.planning.jobs.plan import Planner
 from podwright.planning.simulation.assumptions import Assumptions
 from podwright.planning.simulation.planned_workload import planned_workload
 from podwright.planning.simulation.snapshot import Snapshot, read_snapshot
 from podwright.planning.simulation.summary.forecast import forecast
+from podwright.planning.simulation.traces.forms import read_trace
 
 ROOT = Path(__file__).resolve().parents[3]
 BEGIN = 1_800_000_000.0
@@ -109,3 +113,21 @@ def test_a_policy_that_kueue_refuses_is_refused_with_its_reason() -> None:
     others = tuple(item for item in state.objects if item["kind"] != "ClusterQueue")
     with pytest.raises(CommandError, match="borrowingLimit and no cohort, which Kueue refuses"):
         continued(state._replace(objects=(queue, *others)), TWO_TEAMS, workload("mine", "a", 1), 60.0, Assumptions())
+
+
+def test_jobs_whose_pods_are_never_ready_in_time_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """The file's own time limit and tries, through Kueue's configuration; the row's start-up."""
+    prod = Project.at(ROOT).load("prod").environment
+    data = prod.governance.model_dump(exclude_unset=True)
+    data |= {"engine": "kueue", "wait_for_pods": {"timeout_seconds": 600, "backoff_base_seconds": 60, "tries": 2}}
+    made = prod.model_copy(update={"governance": Governance.model_validate(data)})
+    rows = ["team,submitted,duration,accelerators,startup", "research,0,1h,8,5m", "research,0,1h,8,11m"]
+    trace = read_trace("\n".join([*rows, "research,0,1h,8,-1m", "research,0,1h,8,"]), 1)
+    assert [(problem.line, problem.kind) for problem in trace.problems] == [(4, "unreadable")]
+    chosen = policy_of(made, environment_types(made.instance_types))
+    shown = document(simulation([chosen], trace, decide, Assumptions()))
+    (late,) = shown["policies"][0]["never_finished"]
+    assert late["job"].endswith("row-3")
+    assert "not ready within 600 s 3 times" in late["why"]
+    print_summary(shown)
+    assert "Started and never finished under prod: 1 jobs" in capsys.readouterr().out

@@ -9,12 +9,13 @@ import pytest
 from podwright.config.catalog.instance_types import environment_types
 from podwright.config.errors import InvalidValue
 from podwright.config.loading.project import Project
-from podwright.operations.simulation.forecast_lines import forecast_lines
+from podwright.operations.simulation.forecast_lines import assumption_lines, forecast_lines
 from podwright.planning.jobs.plan import Planner
 from podwright.planning.simulation.planned_workload import planned_workload
 from podwright.planning.simulation.snapshot import COMMAND, read_snapshot
 from podwright.planning.simulation.summary.forecast import forecast
 from podwright.planning.simulation.summary.outcome import JobOutcome, Outcome, Run, Stop
+from screens import text_of
 
 ROOT = Path(__file__).resolve().parents[3]
 H = 3600.0
@@ -35,6 +36,7 @@ def test_a_snapshot_is_the_state_of_a_cluster() -> None:
         item("ClusterQueue", "a"),
         item("Node", "n"),
         item("Pod", "p"),
+        item("Service", "s"),
         item("Workload", "ended", {"Admitted": at(1), "Finished": at(4)}),
         item("Workload", "long", {"Admitted": at(2)}),
         item("Workload", "short", {"Admitted": at(9)}, maximumExecutionTimeSeconds=7200),
@@ -43,7 +45,7 @@ def test_a_snapshot_is_the_state_of_a_cluster() -> None:
         item("Node", "newest", {"Ready": at(10)}),
     ]
     result = read_snapshot(json.dumps({"items": items}), 4 * H)
-    assert [each["kind"] for each in result.objects] == ["ClusterQueue", "Node", "Node"]
+    assert [each["kind"] for each in result.objects] == ["ClusterQueue", "Node", "Pod", "Node"]
     assert result.seconds == {"team-a/long": 8 * H, "team-a/short": 2 * H, "team-a/waits": 3 * H, "team-a/other": 4 * H}
     assert result.taken == 1799056800.0
     assert result.assumptions[1] == "1 jobs run for 4 h, as nothing has ended in their queue"
@@ -77,7 +79,7 @@ STOPS = (Stop(2 * H, "victim", "b", "job", "a", "InCohortReclamation"),)
 
 def lines(job: JobOutcome) -> str:
     whole = Outcome("prod", 0, 100 * H, [*OTHERS, job], STOPS, {}, {"h200": 16}, {})
-    return "\n".join(forecast_lines(forecast(whole, "job"), ["no node fails"]))
+    return text_of([*forecast_lines(forecast(whole, "job")), *assumption_lines(["no node fails"])])
 
 
 def test_a_forecast_says_when_where_and_whom() -> None:

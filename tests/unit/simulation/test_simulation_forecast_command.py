@@ -53,7 +53,7 @@ def forecast(*words: str) -> int:
 def test_a_job_is_forecast_from_a_snapshot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "state.json"
     file.write_text(pending(2))
-    assert forecast("prod", "fine-tune", "--snapshot", str(file), "--duration", "2h", "--json") == 0
+    assert forecast("prod", "fine-tune", "--snapshot", str(file), "--duration", "2h", "--failures", "0", "--json") == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["starts_in"], result["ends_in"]) == (4 * 3600, 6 * 3600)
     assert result["domains"] == [{"domain": "n1", "pods": 2}]
@@ -63,7 +63,7 @@ def test_a_job_is_forecast_from_a_snapshot(tmp_path: Path, capsys: pytest.Captur
     assert forecast("prod", "fine-tune", "--snapshot", str(file)) == 1
     printed = capsys.readouterr().out
     assert printed.startswith("fine-tune of product does not start: insufficient unused quota")
-    assert "no node fails" in printed
+    assert "a node fails 0.000158 times an hour" in printed
 
 
 @pytest.mark.parametrize(

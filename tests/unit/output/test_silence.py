@@ -1,0 +1,122 @@
+"""Before each call that may take long a command says what it does, in a log as well as on a terminal.
+
+The calls are played: each takes a minute of a clock that nothing else moves. What was said last then says when.
+"""
+
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podwright.config.errors import CommandError
+from podwright.operations import cli
+from podwright.operations.aws.account import Account
+from podwright.operations.aws.unseen import Unseen
+from podwright.operations.doctor.bundle import SOURCES
+from podwright.operations.doctor.collection import Collection
+from podwright.operations.output.moving import settle, under_way
+from screens import Screen, screen
+
+ROOT = Path(__file__).parents[3]
+ACCOUNT = "arguments.account_of"
+MINUTE = 60.0
+SLOW = {
+    "status prod": (ACCOUNT, "live.command.report"),
+    "doctor prod": (ACCOUNT, "doctor.command.collect"),
+    "collect prod": (ACCOUNT, "doctor.collect_command.collect"),
+    "dashboards preview prod": ("dashboards.sources.made_up",),
+    "dashboards preview prod --live": (ACCOUNT, "dashboards.sources.workspace"),
+    "drift prod": (ACCOUNT, "drift.command.compare"),
+    "preflight prod": (ACCOUNT, "preflight.command.preflight"),
+    "spend prod": (ACCOUNT, "spend.command.report"),
+    "diff prod --assembly none": (ACCOUNT, "effects.command.change_set"),
+    "destroy prod --plan": (ACCOUNT, "teardown.command.wait_for_earlier_run"),
+    "jobs two-teams": (ACCOUNT, "jobs.reach.kubectl_of"),
+    "why two-teams none": (ACCOUNT, "jobs.reach.kubectl_of"),
+    "stop two-teams none": (ACCOUNT, "jobs.reach.kubectl_of"),
+    "logs two-teams none": (ACCOUNT, "jobs.reach.kubectl_of"),
+    "capacity show prod": (ACCOUNT, "capacity.command.account_plans"),
+    "capacity search prod --type ml.p5.48xlarge --count 2 --days 7": (ACCOUNT, "capacity.command.ask"),
+    "bench show --cluster prod": (ACCOUNT, "benchmarks.command.published"),
+    "upgrade prod": (ACCOUNT, "upgrade.plan.existing_cluster"),
+    "gate prod": (ACCOUNT, "gates.command.Keeper"),
+    "canary prod": (ACCOUNT, "canary.command.cluster"),
+    "node reboot prod i-0123456789abcdef0": (ACCOUNT, "nodes.command.cluster_nodes"),
+    "report prod": ("report.command.synthesized",),
+    "simulate prod --generate 3d": ("simulation.command.simulation",),
+    "images list two-teams --sandbox": ("artifacts.images.images",),
+}
+
+
+class Heard:
+    """Takes the time of what is said, and plays calls that take a minute."""
+
+    def __init__(self, stream: io.StringIO) -> None:
+        self.stream = stream
+        self.now = self.spoken = 0.0
+        self.silences: list[float] = []
+        self.length = 0
+
+    def call(self, answer: Any) -> Callable[..., Any]:
+        """A call that takes a minute, at whose begin something new has to stand there."""
+
+        def slow(*_: Any, **__: Any) -> Any:
+            if len(self.stream.getvalue()) > self.length:
+                self.spoken = self.now
+            self.silences.append(self.now - self.spoken)
+            self.now += MINUTE
+            self.length = len(self.stream.getvalue())
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return slow
+
+
+@pytest.mark.parametrize("kind", [io.StringIO, Screen])
+@pytest.mark.parametrize("command", SLOW)
+def test_something_is_said_before_each_slow_call(
+    command: str, kind: type[io.StringIO], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = Heard(kind())
+    monkeypatch.setattr(sys, "stderr", heard.stream)
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    for target in SLOW[command]:
+        answer: Any = Account("111122223333", "us-west-2", None, {}) if target == ACCOUNT else CommandError("enough")
+        monkeypatch.setattr(f"podwright.operations.{target}", heard.call(answer))
+    cli.main([*command.split(), "--project", str(ROOT)])
+    assert heard.silences == [0.0] * len(SLOW[command])
+
+
+def test_a_bundle_names_each_source_before_it_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    collection = Collection(None, None)  # type: ignore[arg-type]
+    for source in SOURCES:
+
+        def read(name: str = source.replace("_", " ")) -> None:
+            assert capsys.readouterr().err == f"reading {name} …\n"
+            raise Unseen("nobody", "lets us")
+
+        collection.take(source, read)
+    assert set(collection.unseen) == set(SOURCES)
+
+
+def test_on_a_terminal_it_goes_when_something_is_printed() -> None:
+    with screen(80) as terminal:
+        under_way("reading prod")
+        assert "reading prod …" in terminal.seen()[0]
+        print_after(terminal)
+    assert terminal.seen() == ["done"]
+
+
+def test_a_terminal_that_cannot_redraw_gets_lines() -> None:
+    with screen(80, TERM="dumb") as terminal:
+        under_way("reading prod")
+    assert terminal.getvalue() == "reading prod …\n"
+
+
+def print_after(terminal: Screen) -> None:
+    settle()
+    terminal.write("done\n")
