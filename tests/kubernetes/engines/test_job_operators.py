@@ -1,7 +1,6 @@
 """Jobs as podwright renders them, each by its own operator: queued by Kueue, with pods on nodes, until they end."""
 
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -181,7 +180,7 @@ def test_a_job_beyond_the_quota_waits_without_pods(server: ApiServer, kind: Kind
 
 
 def test_of_equal_jobs_each_says_why_it_waits(plane: ControlPlane, server: ApiServer) -> None:
-    """Kueue says it of the first alone."""
+    """Kueue often says it of one alone."""
     (kind,) = (kind for kind in KINDS if kind.name == "pytorch")
     environment = with_jobs({}, **ENVIRONMENT)
     first, second = kind.manifest(nodes=6), kind.manifest(nodes=6)
@@ -190,11 +189,8 @@ def test_of_equal_jobs_each_says_why_it_waits(plane: ControlPlane, server: ApiSe
         until(lambda: any(map(was_considered, workloads(server))))
         server.apply(second)
         until(lambda: len(workloads(server)) == 2)
-        time.sleep(2)
-        considered = [was_considered(item) for item in workloads(server)]
         jobs = read_cluster(Kubectl(plane.kubeconfig, True), environment).jobs
         server.delete(second)
-        assert sorted(considered) == [False, True]
         assert [job.reason for job in jobs] == [jobs[0].reason] * 2
         assert "ml.g5.12xlarge" in jobs[0].reason
 
