@@ -16,6 +16,8 @@ from .tree import Amounts, Node
 from .work import Placement, Work
 
 _RECLAIMS_ANY: Final = "Any"
+_MOST_SITUATIONS: Final = 4096
+"""That are kept; where they hardly come again they would fill the memory."""
 _NEWER: Final = "LowerOrNewerEqualPriority"
 
 
@@ -63,6 +65,12 @@ class _Refusal:
     """What was counted when nobody could be preempted; None where there were some, and not enough of them."""
     lacking: int
     """A flavor-resource of which too little was free, also without whom it may preempt."""
+    is_felt: bool
+    """Whether it holds something against others of its cycle all the same."""
+    is_last: bool
+    """Whether no flavors are left that it would try in the next cycle."""
+    checked: int
+    """How often anything had changed when it was last known to hold."""
 
 
 class Lack(NamedTuple):
@@ -109,6 +117,10 @@ class Scheduler:
         """Whether this cycle has admitted anything."""
         self._has_candidates = False
         """Whether there were enough of others whom the head that is nominated may preempt."""
+        self._asks = False
+        """Whether anybody was asked for whom it may preempt."""
+        self._fitting: dict[object, Assignment] = {}
+        """For work that fits, by everything that decides about it: many wait alike, and the same is free again."""
         self._refusals: dict[object, _Refusal] = {}
         """By what has them in common: see `_alike`."""
         self._latest: dict[Work, _Nomination] = {}
@@ -229,10 +241,12 @@ class Scheduler:
             Flavors; None where the next cycle may do something else.
         """
         refusal = self._refusal(work)
-        if refusal is None:
-            return None
-        is_felt = refusal.assignment.mode is not Mode.NO_FIT and self.policy.queues[work.queue].reclaim != _RECLAIMS_ANY
-        return None if is_felt else refusal.changes.keys()
+        return None if refusal is None or refusal.is_felt else refusal.changes.keys()
+
+    def reason(self, work: Work) -> str | None:
+        """Why the next cycle refuses work, which is parked then with no difference to others; None where it may not."""
+        refusal = self._refusal(work)
+        return None if refusal is None or refusal.is_felt or not refusal.is_last else refusal.assignment.reason
 
     def lack(self, work: Work) -> tuple[Lack | None, int | None]:
         """Of what work that was refused has too little, where that alone decides about it, and how much would do.
@@ -263,17 +277,22 @@ class Scheduler:
         refusal = self._refusals.get(self._alike(work))
         if refusal is None or refusal.tried != work.tried:
             return None
+        if refusal.checked == self.policy.count:
+            return refusal
         changes = {flavor: self.policy.changes.get(flavor, 0) for flavor in refusal.changes}
         if changes != refusal.changes:
             if not refusal.is_simple or not self._is_refused(work, refusal):
                 return None
             refusal.changes = changes
+        refusal.checked = self.policy.count
         return refusal
 
     def _is_refused(self, work: Work, refusal: _Refusal) -> bool:
         """Whether too little is still free of its only flavor, and nobody there can be preempted."""
         queue, usage = self.policy.queues[work.queue], refusal.assignment.usage
-        lacking = next((fr for fr, value in usage.items() if value > queue.available(fr)), None)
+        lacking = refusal.lacking
+        if usage[lacking] <= queue.available(lacking):
+            lacking = next((fr for fr, value in usage.items() if value > queue.available(fr)), None)
         if lacking is None:
             return False
         if queue.reclaim != _RECLAIMS_ANY:
@@ -300,16 +319,31 @@ class Scheduler:
             return latest.assignment, latest.targets
         if refusal := self._refusal(work):
             return refusal.assignment, []
-        self._has_candidates = False
+        situation = self._situation(work)
+        if fitting := self._fitting.get(situation):
+            return fitting, []
+        self._has_candidates = self._asks = False
         self._assigner.weighed.clear()
         assignment, targets = self._best(work)
         if assignment.mode is not Mode.FIT:
             self._remember(work, assignment, targets)
+        elif not self._asks:
+            if len(self._fitting) == _MOST_SITUATIONS:
+                self._fitting.clear()
+            self._fitting[situation] = assignment
         return assignment, targets
+
+    def _situation(self, work: Work) -> object:
+        """What decides about flavors and places of work, as long as nobody has to be preempted."""
+        queue = self.policy.queues[work.queue]
+        used = tuple(tuple(node.usage) for node in (queue, *queue.path()))
+        tried = repr(work.tried) if work.tried else ""
+        return queue, work.shape, tried, used, self.policy.domains.situation(queue.flavors)
 
     def _remember(self, work: Work, assignment: Assignment, targets: list[Target]) -> None:
         """Keep what came of a head that does not fit, and how long that holds."""
-        queue, usage = self.policy.queues[work.queue], assignment.usage
+        policy = self.policy
+        queue, usage = policy.queues[work.queue], assignment.usage
         weighed = {other for flavor in self._assigner.weighed for other in self.policy.domains.beside(flavor)}
         flavors, queues = self._regarded(queue, weighed)
         count = self._count(flavors, queues)
@@ -321,9 +355,12 @@ class Scheduler:
             lacking = beyond_reach(self.policy, queue, usage, candidates)
             is_simple = lacking is not None and self._is_simple(work, assignment, changes)
             rivals = None if candidates else self._rivals(queue, changes)
+            is_felt = assignment.mode is not Mode.NO_FIT and queue.reclaim != _RECLAIMS_ANY
+            is_last = not work.tried and not flavors_remain(assignment.tried)
             self._refusals[self._alike(work)] = _Refusal(
-                assignment, work.tried, changes, is_simple, rivals, -1 if lacking is None else lacking
-            )
+                assignment, work.tried, changes, is_simple, rivals, -1 if lacking is None else lacking, is_felt, is_last,
+                policy.count,
+            )  # fmt: skip
 
     def _regarded(self, queue: ClusterQueue, weighed: set[str]) -> tuple[tuple[str, ...], tuple[ClusterQueue, ...]]:
         """By what a head that weighed these flavors was decided: flavors, and queues all of whose usage counts."""
@@ -431,6 +468,7 @@ class Scheduler:
         def is_placed() -> bool:
             return not parts or self._places(parts)
 
+        self._asks = True
         decide = fair.targets if self.policy.fair_strategies else classical
         needed = assignment.needed(self.policy.index)
         targets = decide(self.policy, work, needed, assignment.usage, self._now, is_placed)
@@ -454,6 +492,7 @@ class Scheduler:
 
     def _preempted(self, queue: ClusterQueue, work: Work, fr: int, amount: int) -> Rank | None:
         """What preempting for one flavor-resource would come to."""
+        self._asks = True
         decide = fair.targets if self.policy.fair_strategies else classical
         targets = decide(self.policy, work, {fr}, {fr: amount}, self._now, lambda: True)
         self._has_candidates = self._has_candidates or targets is not None
@@ -556,6 +595,11 @@ class Scheduler:
             else:
                 result[fr] = min(value, queue.subtree[fr] + limit - queue.usage[fr])
         return result
+
+
+def flavors_remain(tried: Iterable[dict[str, int]]) -> bool:
+    """Whether a search for flavors has stopped before the last."""
+    return any(stopped != -1 for each in tried for stopped in each.values())
 
 
 def _nominated(mode: Mode, targets: Sized) -> Status:

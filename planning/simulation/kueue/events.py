@@ -13,7 +13,7 @@ from ....config.errors import InvalidValue
 from ...quota.amounts import is_accelerator
 from ..assumptions import Assumptions
 from .budgets import Budget, Meter, Use
-from .cycle import Entry, Resting, Scheduler, Status
+from .cycle import Entry, Resting, Scheduler, Status, flavors_remain
 from .parking import Parking
 from .policy import Policy
 from .queues import WaitingQueue
@@ -438,6 +438,8 @@ class Run:
         """Cycles, until one repeats another since when nothing has changed: some heads try their flavors for ever."""
         standings: set[_Standing] = set()
         while not (self.policy.one_at_a_time and self.unready):
+            if self._skip():
+                standings.clear()
             heads = self._heads()
             if not heads:
                 return
@@ -452,6 +454,23 @@ class Run:
         """So many cycles more, in which nothing happens but that heads try their next flavors."""
         for _ in range(cycles):
             self._cycle(now, self._heads())
+
+    def _skip(self) -> bool:
+        """Cycles in which nothing comes of any head but that it is parked, all at once. Returns whether there are some."""
+        self._wake()
+        refused = {queue: queue.refused(self.scheduler.reason) for queue in self.ready - self.resting.keys()}
+        # Until a head has its turn that may not be refused, in whichever queue.
+        decided = [len(works) for queue, works in refused.items() if len(works) < queue.shapes]
+        cycles = min(decided, default=max(map(len, refused.values()), default=0))
+        if not cycles:
+            return False
+        self.cycles += cycles
+        for queue, works in refused.items():
+            for work, reason in works[:cycles]:
+                self.jobs[id(work)].waits_for = reason
+                queue.park(work.shape)
+                self._parked(queue)
+        return True
 
     def _heads(self) -> list[Work]:
         heads = list[Work]()
@@ -501,7 +520,7 @@ class Run:
     def _put_back(self, now: float, entry: Entry) -> bool:
         """Returns whether something changed."""
         work, queue = entry.work, self.waiting[entry.work.queue]
-        remain = entry.status is not Status.PREEMPTING and _remain(entry.assignment.tried)
+        remain = entry.status is not Status.PREEMPTING and flavors_remain(entry.assignment.tried)
         work.tried = tuple(entry.assignment.tried) if remain else ()
         root = self.policy.queues[work.queue].root()
         work.tried_in, work.freed = self.cycles, self.freed[root]
@@ -511,11 +530,15 @@ class Run:
         # Whoever is parked holds nothing against others in the next cycle.
         is_parked = queue.requeue(entry)
         if is_parked:
-            self.parked.setdefault(root, Parking(self.scheduler)).park(queue)
-            self.touched.add(queue)
+            self._parked(queue)
         else:
             self.ready.add(queue)
         return is_parked or evicts
+
+    def _parked(self, queue: WaitingQueue) -> None:
+        """Work of a queue is parked."""
+        self.parked.setdefault(queue.node.root(), Parking(self.scheduler)).park(queue)
+        self.touched.add(queue)
 
     def _evict(self, now: float, entry: Entry) -> bool:
         """Tell the targets of an entry to end; returns whether that is news to one."""
@@ -578,7 +601,3 @@ def _standing(heads: Iterable[Work]) -> _Standing:
     """Who is at the head, and which flavors each has tried."""
     return frozenset((work.uid, repr(work.tried) if work.tried else "") for work in heads)
 
-
-def _remain(tried: Iterable[dict[str, int]]) -> bool:
-    """Whether a search for flavors has stopped before the last."""
-    return any(stopped != -1 for each in tried for stopped in each.values())

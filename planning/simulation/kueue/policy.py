@@ -55,6 +55,7 @@ class ClusterQueue(Node):
         preemption, fungibility = spec.get("preemption") or {}, spec.get("flavorFungibility") or {}
         borrow_within = preemption.get("borrowWithinCohort") or {}
         self.groups = [_group(item) for item in spec.get("resourceGroups") or []]
+        self.flavors = tuple(name for group in self.groups for name in group.flavors)
         self.is_strict = spec.get("queueingStrategy") == "StrictFIFO"
         self.within: str = preemption.get("withinClusterQueue") or _NEVER
         self.reclaim: str = preemption.get("reclaimWithinCohort") or ""
@@ -105,6 +106,8 @@ class Policy:
     """What becomes of work that was not ready in time."""
     one_at_a_time: bool = False
     """Whether nothing is admitted until the last work is ready."""
+    count: int = 0
+    """How often any work has taken or left something."""
     changes: dict[str, int] = field(default_factory=dict)
     """By flavor, how often work has taken some of it or left it."""
     borrowings: dict[str, int] = field(default_factory=dict)
@@ -124,6 +127,7 @@ class Policy:
         """Count that `work` has taken what it holds, or leaves it: for good, not to try what would be."""
         queue = self.queues[work.queue]
         queue.changes += 1
+        self.count += 1
         borrows = not queue.is_within(work.usage)
         flavors = work.held_flavors
         queue.changed_flavors |= flavors

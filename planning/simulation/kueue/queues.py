@@ -13,6 +13,8 @@ _AT_ONCE = (Status.SKIPPED, Status.PREEMPTING)
 _OF_SHAPE = (Status.NO_FIT, Status.NO_CANDIDATES)
 Ordered = list[tuple["Standing", Work]]
 """A heap."""
+Reason = Callable[[Work], str | None]
+"""Why work is refused; None where it may not be, or not for long enough to be parked."""
 Refused = Callable[[Work], bool]
 """Whether work that is parked is refused again."""
 
@@ -92,6 +94,27 @@ class WaitingQueue:
             heapq.heappush(alike, (key(work), work))
             self._unchecked[work.shape] = None
         return not at_once
+
+    @property
+    def shapes(self) -> int:
+        """How many shapes wait."""
+        return len(self._waiting)
+
+    def refused(self, reason: Reason) -> list[tuple[Work, str]]:
+        """The first of each shape that has its turn before one that may be more than refused and parked, and why."""
+        if self.node.is_strict or self.sticky is not None:
+            return []
+        rest, result = list(self._waiting.values()), list[tuple[Work, str]]()
+        heapq.heapify(rest)
+        while rest and (known := reason(work := rest[0][0][1])) is not None:
+            result.append((work, known))
+            heapq.heappop(rest)
+        return result
+
+    def park(self, shape: str) -> None:
+        """Park all work of a shape that waits."""
+        self._parked[shape] = self._waiting.pop(shape)
+        self._unchecked[shape] = None
 
     def withdraw(self) -> list[Work]:
         """Take out everything, what is parked too, in its order."""

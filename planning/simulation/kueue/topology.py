@@ -25,6 +25,30 @@ class Part(NamedTuple):
     flavor: str
 
 
+class Free(Amounts):
+    """What is left of a lowest domain."""
+
+    __slots__ = ("_content",)
+
+    def __init__(self, amounts: Amounts) -> None:
+        super().__init__(amounts)
+        self._content: frozenset[tuple[str, int]] | None = None
+
+    def take(self, requests: Iterable[tuple[str, int]], pods: int) -> None:
+        """Put so many pods in use, or take them back where the number is below zero."""
+        for name, value in requests:
+            self[name] = self.get(name, 0) - value * pods
+        self[PODS] = self.get(PODS, 0) - pods
+        self._content = None
+
+    @property
+    def content(self) -> frozenset[tuple[str, int]]:
+        """It as a key, which knows its hash."""
+        if self._content is None:
+            self._content = frozenset(self.items())
+        return self._content
+
+
 @dataclass(slots=True, eq=False)
 class Domain:
     """A domain, and how much of the current request it holds."""
@@ -34,7 +58,7 @@ class Domain:
     children: "list[Domain]" = field(default_factory=list)
     whole: Amounts = field(default_factory=dict)
     """Of a lowest domain: what nodes have, without what no topology-aware work takes."""
-    free: Amounts = field(default_factory=dict)
+    free: Free = field(default_factory=lambda: Free({}))
     """What of it is left. A node has it in common with the same node in other flavors."""
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: list[dict[str, Any]] = field(default_factory=list)
@@ -90,7 +114,7 @@ class Domains:
         self._able: dict[tuple[str, str], list[Domain]] = {}
         self._empty: dict[tuple[object, ...], tuple[Placement, ...] | NoPlacement] = {}
         self._beside: dict[str, set[str]] = {}
-        nodes_free: dict[str, Amounts] = {}
+        nodes_free: dict[str, Free] = {}
         on_node: dict[str, set[str]] = {}
         for name, labels, topology in flavors:
             if topology not in topologies:
@@ -99,7 +123,7 @@ class Domains:
             tree = self._trees[name] = _tree(levels, labels, nodes, others or {})
             for leaf in tree[-1]:
                 self._leaves[name, leaf.values] = leaf
-                leaf.free = dict(leaf.whole)
+                leaf.free = Free(leaf.whole)
                 if levels[-1] == HOSTNAME:
                     leaf.free = nodes_free.setdefault(leaf.values[-1], leaf.free)
                     on_node.setdefault(leaf.values[-1], set()).add(name)
@@ -124,10 +148,7 @@ class Domains:
             leaf = self._leaf(placement.flavor, placement.domain) if placement.flavor in self._levels else None
             if leaf is None:
                 continue
-            pods = placement.pods * sign
-            for name, value in placement.requests:
-                leaf.free[name] = leaf.free.get(name, 0) - value * pods
-            leaf.free[PODS] = leaf.free.get(PODS, 0) - pods
+            leaf.free.take(placement.requests, placement.pods * sign)
 
     def holds(self, placements: Iterable[Placement]) -> bool:
         """Whether placements that were chosen before are still free, each for itself, as Kueue looks at them."""
@@ -137,6 +158,10 @@ class Domains:
     def free(self, flavor: str) -> dict[tuple[str, ...], Amounts]:
         """What is left of each lowest domain of a flavor, by its value of each level; nothing without domains."""
         return {leaf.values: dict(leaf.free) for leaf in self._trees.get(flavor, [[]])[-1]}
+
+    def situation(self, flavors: Iterable[str]) -> object:
+        """What is left of all domains of some flavors, as a key."""
+        return tuple(leaf.free.content for flavor in flavors if flavor in self._trees for leaf in self._trees[flavor][-1])
 
     def position(self, placement: Placement) -> tuple[str, ...]:
         """The values of all levels where pods are, also where their work names a node alone; empty without a node."""
