@@ -71,6 +71,8 @@ class _Refusal:
     """Whether no flavors are left that it would try in the next cycle."""
     checked: int
     """How often anything had changed when it was last known to hold."""
+    failed: int = -1
+    """The same for when it held no more."""
 
 
 class Lack(NamedTuple):
@@ -164,11 +166,17 @@ class Scheduler:
         taken: dict[str, Target] = {}
         assumed: list[tuple[ClusterQueue, Amounts, tuple[Placement, ...]]] = []
         processed: list[Entry] = []
-        for entry in self._ordered(rivals):
+        for entry in self._ordered(rivals) if len(rivals) > 1 else rivals:
             processed.append(entry)
-            self._process(entry, taken, assumed)
+            usage = self._process(entry, taken)
             if self._is_disturbed:
                 break
+            if usage is not None and len(processed) < len(rivals):
+                queue, placements = self.policy.queues[entry.work.queue], entry.assignment.placements
+                for fr, value in usage.items():
+                    queue.add(fr, value)
+                self.policy.domains.hold(placements)
+                assumed.append((queue, usage, placements))
         # They held what they would use against later entries of this cycle only; admission holds it for good.
         for queue, usage, placements in assumed:
             for fr, value in usage.items():
@@ -257,10 +265,12 @@ class Scheduler:
         refusal, queue = self._refusals[self._alike(work)], self.policy.queues[work.queue]
         if not refusal.is_simple or queue.parent is None:
             return None, None
-        fr, reach = refusal.lacking, Counter[bool]()
-        if refusal.rivals is None:
-            for each in fair.candidates(self.policy, work, refusal.assignment.usage.keys()):
-                reach[each.queue == work.queue] += each.usage.get(fr, 0)
+        fr = refusal.lacking
+        if refusal.rivals is not None:
+            return Lack(queue.parent, fr), queue.missing_above(fr, refusal.assignment.usage[fr])
+        reach = Counter[bool]()
+        for each in fair.candidates(self.policy, work, refusal.assignment.usage.keys()):
+            reach[each.queue == work.queue] += each.usage.get(fr, 0)
         queue.remove(fr, reach[True])
         needed = queue.missing_above(fr, refusal.assignment.usage[fr])
         queue.add(fr, reach[True])
@@ -279,11 +289,14 @@ class Scheduler:
             return None
         if refusal.checked == self.policy.count:
             return refusal
-        changes = {flavor: self.policy.changes.get(flavor, 0) for flavor in refusal.changes}
-        if changes != refusal.changes:
+        if refusal.failed == self.policy.count:
+            return None
+        current = self.policy.changes
+        if any(current.get(flavor, 0) != number for flavor, number in refusal.changes.items()):
             if not refusal.is_simple or not self._is_refused(work, refusal):
+                refusal.failed = self.policy.count
                 return None
-            refusal.changes = changes
+            refusal.changes = {flavor: current.get(flavor, 0) for flavor in refusal.changes}
         refusal.checked = self.policy.count
         return refusal
 
@@ -510,10 +523,8 @@ class Scheduler:
             return fair.in_turn(self.policy, entries, lambda entry: (entry.work, entry.usage))
         return sorted(entries, key=lambda entry: (entry.assignment.borrowing, -entry.work.priority, entry.work.ordered))
 
-    def _process(
-        self, entry: Entry, taken: dict[str, Target], assumed: list[tuple[ClusterQueue, Amounts, tuple[Placement, ...]]]
-    ) -> None:
-        """Decide about an entry, with what was decided before it in this cycle."""
+    def _process(self, entry: Entry, taken: dict[str, Target]) -> Amounts | None:
+        """Decide about an entry, with what was decided before it. Returns what it holds against those after it."""
         work, assignment = entry.work, entry.assignment
         queue = self.policy.queues[work.queue]
         fits = self._fits(entry, taken)
@@ -521,29 +532,27 @@ class Scheduler:
             assignment = entry.assignment
             if assignment.mode is Mode.NO_FIT:
                 entry.status = Status.NO_FIT
-                return
+                return None
             fits = self._fits(entry, taken)
         if assignment.mode is not Mode.FIT and not entry.targets:
             entry.status = Status.NO_CANDIDATES
-            if queue.reclaim != _RECLAIMS_ANY:
-                self._assume(queue, self._reserved(queue, assignment), assignment.placements, assumed)
-            return
+            return None if queue.reclaim == _RECLAIMS_ANY else self._reserved(queue, assignment)
         if any(target.work.uid in taken for target in entry.targets):
             entry.status, entry.reason = Status.SKIPPED, "Workload has overlapping preemption targets"
-            return
+            return None
         if self.policy.one_at_a_time and assignment.mode is Mode.FIT and self._admits:
             entry.status, entry.reason = (
                 Status.SKIPPED,
                 "Waiting for all admitted workloads to be in the PodsReady condition",
             )
-            return
+            return None
         if not fits:
             entry.status, entry.reason = Status.SKIPPED, "Workload no longer fits after processing another workload"
-            return
+            return None
         taken |= {target.work.uid: target for target in entry.targets}
-        self._assume(queue, assignment.usage, assignment.placements, assumed)
         entry.status = Status.ADMITTED if assignment.mode is Mode.FIT else Status.PREEMPTING
         self._admits = self._admits or entry.status is Status.ADMITTED
+        return assignment.usage
 
     def _moved(self, entry: Entry, taken: dict[str, Target]) -> bool:
         """Whether quota fits and only the nodes do not: then other nodes of the same flavors are tried."""
@@ -570,18 +579,6 @@ class Scheduler:
         for target in removed.values():
             self.policy.hold(target.work)
         return fits
-
-    def _assume(
-        self,
-        queue: ClusterQueue,
-        usage: Amounts,
-        placements: tuple[Placement, ...],
-        assumed: list[tuple[ClusterQueue, Amounts, tuple[Placement, ...]]],
-    ) -> None:
-        for fr, value in usage.items():
-            queue.add(fr, value)
-        self.policy.domains.hold(placements)
-        assumed.append((queue, usage, placements))
 
     def _reserved(self, queue: ClusterQueue, assignment: Assignment) -> Amounts:
         """What others cannot have in this cycle, though nobody can be preempted for it."""

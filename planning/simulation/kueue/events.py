@@ -453,11 +453,14 @@ class Run:
     def repeat(self, now: float, cycles: int) -> None:
         """So many cycles more, in which nothing happens but that heads try their next flavors."""
         for _ in range(cycles):
+            self._wake()
             self._cycle(now, self._heads())
 
     def _skip(self) -> bool:
         """Cycles in which nothing comes of any head but that it is parked, all at once. Returns whether there are some."""
         self._wake()
+        if not self.ready:
+            return False
         refused = {queue: queue.refused(self.scheduler.reason) for queue in self.ready - self.resting.keys()}
         # Until a head has its turn that may not be refused, in whichever queue.
         decided = [len(works) for queue, works in refused.items() if len(works) < queue.shapes]
@@ -474,7 +477,6 @@ class Run:
 
     def _heads(self) -> list[Work]:
         heads = list[Work]()
-        self._wake()
         for queue in sorted(self.ready - self.resting.keys(), key=attrgetter("number")):
             if (work := queue.pop()) is not None:
                 heads.append(work)
@@ -537,7 +539,10 @@ class Run:
 
     def _parked(self, queue: WaitingQueue) -> None:
         """Work of a queue is parked."""
-        self.parked.setdefault(queue.node.root(), Parking(self.scheduler)).park(queue)
+        root = queue.node.root()
+        if root not in self.parked:
+            self.parked[root] = Parking(self.scheduler)
+        self.parked[root].park(queue)
         self.touched.add(queue)
 
     def _evict(self, now: float, entry: Entry) -> bool:

@@ -161,7 +161,9 @@ class Domains:
 
     def situation(self, flavors: Iterable[str]) -> object:
         """What is left of all domains of some flavors, as a key."""
-        return tuple(leaf.free.content for flavor in flavors if flavor in self._trees for leaf in self._trees[flavor][-1])
+        return tuple(
+            [leaf.free.content for flavor in flavors if flavor in self._trees for leaf in self._trees[flavor][-1]]
+        )
 
     def position(self, placement: Placement) -> tuple[str, ...]:
         """The values of all levels where pods are, also where their work names a node alone; empty without a node."""

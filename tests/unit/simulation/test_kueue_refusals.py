@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from collections import Counter
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
@@ -144,22 +145,69 @@ BY_HAND = [somebody_borrows, just_enough, a_share_grows_elsewhere, just_enough_t
 def test_what_is_remembered_changes_nothing(
     play: Callable[[], list[tuple[object, ...]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remembered, ever_new = play(), itertools.count()
-    monkeypatch.setattr(cycle.Scheduler, "_refusal", lambda *_: None)
-    monkeypatch.setattr(cycle.Scheduler, "_count", lambda *_: next(ever_new))
+    remembered = play()
+    forget(monkeypatch)
     assert remembered == play()
 
 
-def test_refused_work_is_seldom_decided_about_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    decided, ever_new = [], itertools.count()
-    original = cycle.Scheduler._best
-    monkeypatch.setattr(cycle.Scheduler, "_best", lambda *arguments: decided.append(1) or original(*arguments))
-    turns(1)
-    remembering = len(decided)
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that was decided is ever looked up again, and each head takes a cycle."""
+    ever_new = itertools.count()
     monkeypatch.setattr(cycle.Scheduler, "_refusal", lambda *_: None)
-    monkeypatch.setattr(cycle.Scheduler, "_count", lambda *_: next(ever_new))
+    for name in ("_count", "_situation"):
+        monkeypatch.setattr(cycle.Scheduler, name, lambda *_: next(ever_new))
+
+
+def test_refused_work_is_seldom_decided_about_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = Counter[str]()
+    monkeypatch.setattr(cycle.Scheduler, "_best", counting(calls, "_best"))
     turns(1)
-    assert remembering < 0.5 * (len(decided) - remembering)
+    remembering = calls["_best"]
+    forget(monkeypatch)
+    turns(1)
+    assert remembering < 0.5 * (calls["_best"] - remembering)
+
+
+def test_heads_that_are_refused_again_take_no_cycle_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = Counter[str]()
+    monkeypatch.setattr(cycle.Scheduler, "cycle", counting(calls, "cycle"))
+    quotas, sizes = {"a": {"x": 8}, "b": {"x": 8}}, (8, 7, 6, 5, 4, 3, 2, 1)
+    jobs = [("ab"[number % 2], sizes[number % 7], number // 30, 60.0 + number) for number in range(60)]
+    remembered, remembering = with_shares(quotas, *jobs), calls["cycle"]
+    forget(monkeypatch)
+    assert with_shares(quotas, *jobs) == remembered
+    assert remembering < 0.5 * (calls["cycle"] - remembering), calls
+
+
+def counting(calls: Counter[str], name: str) -> Callable[..., Any]:
+    """A method of the scheduler, whose calls are counted."""
+    original = getattr(cycle.Scheduler, name)
+
+    def counted(*arguments: Any) -> Any:
+        calls[name] += 1
+        return original(*arguments)
+
+    return counted
+
+
+def test_the_same_work_on_the_same_free_nodes_is_decided_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    topology = {"kind": "Topology", "metadata": {"name": "t"}, "spec": {"levels": [{"nodeLabel": HOST}]}}
+    placed = flavor("nodes", nodeLabels={"pool": "gpu"}, topologyName="t")
+    items = [topology, placed, cluster_queue("a", quotas={"nodes": 16}), local_queue("a"), node("n0"), node("n1")]
+    decides, calls = policy(items), Counter[str]()
+    monkeypatch.setattr(cycle.Scheduler, "_best", counting(calls, "_best"))
+    jobs = [Job(work_in(decides, workload(f"job{number}", "a", 8)), 60.0) for number in range(20)]
+    held = happened(decides, jobs)
+    # One at a time on each node: 0–60, 61–121 and so on, as what becomes free is looked at a second later.
+    assert {round(start - held[0][1]) % 61 for _, start, *_ in held} == {0}
+    # With two nodes free, one free, and none.
+    assert calls["_best"] == 3
+
+
+def test_only_so_many_situations_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    remembered = turns(3)
+    monkeypatch.setattr(cycle, "_MOST_SITUATIONS", 1)
+    assert turns(3) == remembered
 
 
 def test_older_work_preempts_where_newer_work_like_it_was_refused() -> None:
