@@ -49,7 +49,7 @@ def expected_start(kubectl: Kubectl, environment: Environment, job: ClusterJob) 
     except (CommandError, InvalidValue) as error:
         return _unknown(str(error))
     result = forecast(outcome, workload["metadata"]["name"])._replace(job=job.name)
-    dated = following_sentences(snapshot, environment)
+    dated = following_sentences(snapshot, environment, assumptions.check_seconds)
     sentences = [*snapshot.assumptions, NOBODY_ELSE, AS_IN_THE_FILE, *dated, *assumptions.sentences()]
     lines = [*forecast_lines(result), f"assumed: {'; '.join(sentences)}"]
     return Expected(result.document() | {"assumptions": sentences}, lines)

@@ -41,6 +41,13 @@ def add_assumptions(parser: argparse.ArgumentParser) -> None:
         help=f"of a node in an hour (default: {NODE_FAILURES_PER_HOUR:.2g}, as Meta reports of 16,384 GPUs)",
     )
     group.add_argument(
+        "--checks",
+        metavar="TIME",
+        type=as_time,
+        default=known.check_seconds,
+        help="until admission checks of a queue are ready (default: 0)",
+    )
+    group.add_argument(
         "--throughput",
         metavar="PODS=DONE,…",
         type=as_throughput,
@@ -53,7 +60,7 @@ def assumptions_of(args: argparse.Namespace) -> Assumptions:
     """What the options of `add_assumptions` say."""
     if args.failures < 0:
         raise CommandError(f"--failures is {args.failures:g}; it is 0 or more", code=2)
-    return Assumptions(args.startup, args.grace, args.lost, args.failures, args.throughput)
+    return Assumptions(args.startup, args.grace, args.lost, args.failures, args.checks, args.throughput)
 
 
 def as_throughput(text: str) -> tuple[Measured, ...]:

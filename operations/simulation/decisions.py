@@ -14,11 +14,12 @@ from ...planning.quota.team_names import cluster_queue, team_namespace
 from ...planning.simulation.assumptions import Assumptions
 from ...planning.simulation.kueue.admitted import work_in
 from ...planning.simulation.kueue.budgets import Budget
-from ...planning.simulation.kueue.events import Change, History, Job, Turn, simulate
+from ...planning.simulation.kueue.events import Change, simulate
+from ...planning.simulation.kueue.history import History, Job, Turn
 from ...planning.simulation.kueue.policy import Policy as KueuePolicy
 from ...planning.simulation.kueue.policy import check, policy
 from ...planning.simulation.kueue.work import amount
-from ...planning.simulation.snapshot import Snapshot, name_of
+from ...planning.simulation.snapshot import Snapshot, comes_at, name_of
 from ...planning.simulation.summary.outcome import JobOutcome, Level, Outcome, Run, Stop
 from ...planning.simulation.team_budgets import before_budgets, budget_uses, following_budgets, team_budgets
 from .policies import UNDATED, Policy, State, following_states, policy_of
@@ -124,9 +125,10 @@ def _state(snapshot: Snapshot, environment: Environment) -> _State:
     decides, changes = _policies(states, chosen.configuration)
     known = [Job(work_in(decides, item), snapshot.seconds[name_of(item)]) for item in snapshot.workloads]
     waiting = [job for job in known if job.work.reserved is None]
-    for job in waiting:
-        # It is in its queue already; only what happens from now on is to come.
-        job.work.created = snapshot.taken
+    for job, item in zip(known, snapshot.workloads, strict=True):
+        if job.work.reserved is None:
+            # Only what happens from now on is to come.
+            job.work.created, job.comes = snapshot.taken, comes_at(item, snapshot.taken)
     running = [job for job in known if job.work.reserved is not None]
     return _State(chosen.engine, decides, running, waiting, changes, following_budgets(snapshot, environment))
 

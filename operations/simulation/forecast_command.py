@@ -74,7 +74,7 @@ def answer(args: argparse.Namespace, continued: Continue) -> int:
         f"{args.job} runs for {args.duration / 3600:g} h",
         NOBODY_ELSE,
         AS_IN_THE_FILE,
-        *following_sentences(snapshot, environment),
+        *following_sentences(snapshot, environment, assumptions.check_seconds),
         ONE_SET,
         *assumptions.sentences(),
     )

@@ -18,6 +18,7 @@ from ...planning.quota.compute_quotas import compute_quotas, scheduler_config
 from ...planning.quota.overrides import override_moments, with_overrides
 from ...planning.quota.policy import countable_groups, environment_policy
 from ...planning.quota.task_governance_objects import fair_sharing, priority_objects, quota_objects
+from ...planning.simulation.assumptions import CHECKS
 from ...planning.simulation.plan_windows import dated_plans, plan_moments, plan_windows, present_nodes
 from ...planning.simulation.planned_nodes import LAYOUT, planned_nodes
 from ...planning.simulation.snapshot import Snapshot
@@ -38,7 +39,7 @@ _AS_READ: Final = (
 )
 _IN_WINDOWS: Final = (
     "nodes of {} are there in the windows of its training plan, up to half an hour before each ends; a job that loses "
-    "nodes stops at once and waits again"
+    "one node gets another if there is room, and one that loses more stops at once and waits again"
 )
 _OUT_OF_WINDOWS: Final = (
     "training plan {} is not of the time of the work, so its nodes are taken to be there always; --at moves the work"
@@ -197,8 +198,11 @@ def _in_force(environment: Environment, time: float) -> Environment:
     return with_overrides(environment, datetime.fromtimestamp(time, UTC))
 
 
-def following_sentences(snapshot: Snapshot, environment: Environment) -> Iterator[str]:
-    """What is assumed of the time after a snapshot: windows of training plans and overrides that are to come."""
+def following_sentences(snapshot: Snapshot, environment: Environment, checks: float) -> Iterator[str]:
+    """What is assumed of the time after a snapshot: windows of training plans and overrides that are to come, and of
+    AdmissionChecks, which are ready after so many seconds."""
+    if any(item["kind"] == "ClusterQueue" and item["spec"].get("admissionChecksStrategy") for item in snapshot.objects):
+        yield CHECKS.format(checks)
     plans = dated_plans(environment, snapshot.taken, math.inf)
     yield from (_IN_WINDOWS.format(name) for name, group in environment.instance_groups.items() if group.plan in plans)
     for name, override in environment.governance.overrides.items():

@@ -13,6 +13,7 @@ NODE_FAILURES_PER_HOUR: Final = 419 / (16_384 / 8 * 54 * 24)
 """How often a node fails unless somebody knows better: 419 unexpected interruptions of 16,384 GPUs, eight to a node, in
 54 days (Meta, "The Llama 3 Herd of Models", section 3.3.4, 2024-07). A job on 256 nodes loses 2% of its time by it."""
 NOBODY_ELSE: Final = "no other job is submitted from now on"
+CHECKS: Final = "admission checks are ready {:g} s after a job has quota, which no policy says"
 AS_IN_THE_FILE: Final = "Kueue's manager is configured as the file says, which no cluster shows"
 
 
@@ -59,6 +60,8 @@ class Assumptions:
     """Work that a stopped job does again, because it came after its last checkpoint."""
     failures_per_node_hour: float = 0.0
     """How often a node fails."""
+    check_seconds: float = 0.0
+    """From the reservation of quota until the admission checks of a job are ready, where its queue has some."""
     throughput: tuple[Measured, ...] = ()
     """What jobs did with how many pods, by rising numbers; in proportion to their pods where nothing was measured."""
 

@@ -11,9 +11,10 @@ from .traces.workload_list import condition
 
 KINDS: Final = (
     *("ResourceFlavor", "Topology", "Cohort", "ClusterQueue", "LocalQueue", "WorkloadPriorityClass", "Node"),
-    *("Pod", "Workload"),
+    *("AdmissionCheck", "Pod", "Workload"),
 )
-"""What a snapshot holds of a cluster. Pods, which take room on nodes, only where somebody adds them to `COMMAND`."""
+"""What a snapshot holds of a cluster. Only where somebody adds them to `COMMAND`: Pods, which take room on nodes, and
+AdmissionChecks, some of which choose nodes after quota."""
 COMMAND: Final = (
     "kubectl get resourceflavors,topologies.kueue.x-k8s.io,cohorts.kueue.x-k8s.io,clusterqueues,localqueues,"
     "workloadpriorityclasses,nodes,workloads --all-namespaces --output=json"
@@ -30,7 +31,7 @@ class Snapshot(NamedTuple):
     objects: tuple[Object, ...]
     """All but Workloads."""
     workloads: tuple[Object, ...]
-    """Those that have not ended."""
+    """Those that have not ended, and are not switched off."""
     seconds: Mapping[str, float]
     """How long each of them runs in all, by `NAMESPACE/NAME`."""
     assumptions: tuple[str, ...]
@@ -57,7 +58,9 @@ def read_snapshot(text: str, default_seconds: float) -> Snapshot:
         raise InvalidValue("it has no ClusterQueue, so nothing decides who gets what")
     workloads = [item for item in known if item["kind"] == "Workload"]
     ended = [item for item in workloads if condition(item, "Finished") is not None]
-    waiting = tuple(item for item in workloads if condition(item, "Finished") is None)
+    waiting = tuple(
+        item for item in workloads if condition(item, "Finished") is None and item["spec"].get("active") is not False
+    )
     times = [time for item in known for time in _times(item)]
     if not times:
         raise InvalidValue("none of its objects says when it was made, so it is of no time")
@@ -76,6 +79,12 @@ def read_snapshot(text: str, default_seconds: float) -> Snapshot:
     return Snapshot(
         taken, tuple(item for item in known if item["kind"] != "Workload"), waiting, seconds, tuple(assumptions)
     )
+
+
+def comes_at(workload: Object, taken: float) -> float:
+    """When work that waits in a snapshot is in its queue: Kueue sends some back for a time before it tries it again."""
+    back = ((workload.get("status") or {}).get("requeueState") or {}).get("requeueAt")
+    return max(taken, timestamp(back)) if back else taken
 
 
 def name_of(workload: Object) -> str:

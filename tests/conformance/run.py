@@ -6,7 +6,7 @@ Prints for each suite how many cases are equal, different, and unsupported with 
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +16,7 @@ from podwright.planning.simulation.kueue.cycle import Scheduler, Status
 from podwright.planning.simulation.kueue.flavors import Assigner, Mode, Rank
 from podwright.planning.simulation.kueue.policy import Policy, policy
 from podwright.planning.simulation.kueue.preemption import Target, classical
+from podwright.planning.simulation.kueue.second_pass import has_delayed_places, has_other_node
 from podwright.planning.simulation.kueue.topology import Domains, NoPlacement, Part
 from podwright.planning.simulation.kueue.work import Placement, Work, pod_set, taken
 
@@ -25,6 +26,7 @@ GATES: Final = {
         "PartialAdmission",
         "VectorizedResourceRequests",
         "TASProfileMixed",
+        "TASMultiLayerTopology",
     )
 }
 """Feature gates that the simulator has turned on, as Kueue has by default."""
@@ -60,8 +62,8 @@ def _work(item: Mapping[str, Any], decides: Policy) -> Work:
     if any(each["template"]["spec"]["containers"][0]["resources"].get("limits") for each in item["spec"]["podSets"]):
         raise Unsupported("limits of containers")
     status = item.get("status") or {}
-    if status.get("reclaimablePods") or status.get("unhealthyNodes"):
-        raise Unsupported("reclaimable pods or failed nodes")
+    if status.get("reclaimablePods"):
+        raise Unsupported("reclaimable pods")
     return work_in(decides, item)
 
 
@@ -160,20 +162,18 @@ _NAMESPACES: Final = {
 def cycle(data: Mapping[str, Any], *, is_fair: bool = False, by_topology: bool = False) -> str:
     case = data["tc"]
     _gates(case)
-    if case.get("admissionError") or case.get("objects"):
+    if case.get("admissionError") or case.get("objects") or case.get("patchStatusErr"):
         raise Unsupported("errors of the API server and limit ranges")
-    for field in ("admissionChecks", "multiKueueWorkloads", "wantSkippedPreemptions", "disableLendingLimit"):
-        if case.get(field) and field != "wantSkippedPreemptions":
+    for field in ("multiKueueWorkloads", "disableLendingLimit"):
+        if case.get(field):
             raise Unsupported(f"field {field}")
     queues = [*(data.get("clusterQueues") or []), *(case.get("clusterQueues") or [])]
     queues += case.get("additionalClusterQueues") or []
-    if any(item["spec"].get("admissionChecksStrategy") for item in queues):
-        raise Unsupported("admission checks")
     local = [*(data.get("queues") or []), *(case.get("queues") or []), *(case.get("additionalLocalQueues") or [])]
     objects = _kind("ClusterQueue", queues) + _kind("LocalQueue", local) + _kind("Cohort", case.get("cohorts"))
     objects += _kind("ResourceFlavor", [*(data.get("resourceFlavors") or []), *(case.get("resourceFlavors") or [])])
     objects += _kind("Topology", case.get("topologies")) + _kind("Node", case.get("nodes"))
-    objects += _kind("Pod", case.get("pods"))
+    objects += _kind("Pod", case.get("pods")) + _kind("AdmissionCheck", case.get("admissionChecks"))
     fairly = is_fair or case.get("enableFairSharing")
     decides = policy(objects, {"fairSharing": {"enable": True}} if fairly else {})
     if not by_topology:
@@ -181,19 +181,17 @@ def cycle(data: Mapping[str, Any], *, is_fair: bool = False, by_topology: bool =
     waiting: dict[str, list[Work]] = {}
     works: dict[str, Work] = {}
     for item in case["workloads"]:
-        if any(
-            key in json.dumps(item)
-            for key in ("podSetSliceRequiredTopologyConstraints", "workload-slice", "schedulingGates")
-        ):
+        if any(key in json.dumps(item) for key in ("workload-slice", "schedulingGates")):
             raise Unsupported("slices of elastic work")
         work = _work(item, decides)
         works[f"{work.namespace}/{work.name}"] = work
         if work.reserved is None and work.queue and item["spec"].get("active", True):
             waiting.setdefault(work.queue, []).append(work)
+    again, stopped = _second_passes(case["workloads"], works, decides)
     heads = [min(each, key=lambda item: (-item.priority, item.ordered, item.uid)) for each in waiting.values()]
     entries = Scheduler(decides).cycle(heads, 1e12)
     expected = case.get("wantAssignments") or case.get("wantNewAssignments") or {}
-    actual: dict[str, Any] = {}
+    actual: dict[str, Any] = {name: _admission(works[name]) for name in again}
     for entry in entries:
         if entry.status is Status.ADMITTED:
             actual[f"{entry.work.namespace}/{entry.work.name}"] = _admission(entry.work)
@@ -216,9 +214,40 @@ def cycle(data: Mapping[str, Any], *, is_fair: bool = False, by_topology: bool =
     expected_victims = sorted(
         _preempted(case["wantWorkloads"]) - _preempted(case["workloads"]) if case.get("wantWorkloads") else events
     )
+    evicted = {
+        f"{item['Key'].get('Namespace', '')}/{item['Key']['Name']}"
+        for item in case.get("wantEvents") or []
+        if item["Reason"] == "EvictedDueToNodeFailures"
+    }
+    if stopped != evicted:
+        return f"stops {stopped}, not {evicted}"
     if actual != admissions:
         return f"{actual}, not {admissions}"
     return "" if preempted == expected_victims else f"preempts {preempted}, not {expected_victims}"
+
+
+def _second_passes(
+    items: Iterable[Mapping[str, Any]], works: Mapping[str, Work], decides: Policy
+) -> tuple[list[str], set[str]]:
+    """Work that has quota and whose places are chosen now, and what of it is stopped instead."""
+    again, stopped = [], set()
+    for item in items:
+        name, status = f"{item['metadata'].get('namespace', '')}/{item['metadata']['name']}", item.get("status") or {}
+        lost = [each["name"] for each in status.get("unhealthyNodes") or []]
+        assigned = (status.get("admission") or {}).get("podSetAssignments") or []
+        if any(each.get("delayedTopologyRequest") == "Pending" for each in assigned):
+            again.append(name)
+            if not has_delayed_places(decides, works[name]):
+                raise Unsupported("a second pass that is tried again")
+        elif lost:
+            again.append(name)
+            before = [each for each in works[name].placements if each.domain[-1] in lost]
+            if len(lost) > 1 or not has_other_node(decides, works[name], *lost):
+                stopped.add(name)
+            else:
+                # Kueue gives a lost node back once the cycle is over; here it may still be among those that are ready.
+                decides.domains.hold(before)
+    return again, stopped
 
 
 def _preempted(workloads: Any) -> set[str]:
@@ -258,7 +287,7 @@ def placement(data: Mapping[str, Any]) -> str:
     case = data["tc"]
     _gates(case)
     text = json.dumps(case["podSets"])
-    for field in ("podSetSliceRequiredTopologyConstraints", "previousAssignment", "PreviousAssignment"):
+    for field in ("previousAssignment", "PreviousAssignment"):
         if field in text:
             raise Unsupported(f"field {field}")
     if case.get("workload"):

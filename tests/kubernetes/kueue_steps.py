@@ -16,7 +16,8 @@ from api_server import ApiServer, until
 from made_policies import API, NAMESPACE, MadePolicy, Object, job, made_policy
 from podwright.planning.simulation.assumptions import Assumptions
 from podwright.planning.simulation.kueue.admitted import domains, work_in
-from podwright.planning.simulation.kueue.events import UNPARK_SECONDS, Job, Run
+from podwright.planning.simulation.kueue.events import UNPARK_SECONDS, Run
+from podwright.planning.simulation.kueue.history import Job
 from podwright.planning.simulation.kueue.policy import policy
 from podwright.planning.simulation.traces.workload_list import condition
 from podwright.sandbox.control_plane.control_plane import ControlPlane

@@ -27,6 +27,7 @@ def work_in(policy: Policy, workload: Mapping[str, Any]) -> Work:
         if reserved := conditions.get("QuotaReserved"):
             work.reserved = timestamp(reserved["lastTransitionTime"])
         work.evicted = evicted is not None
+        work.is_admitted = "Admitted" in conditions or not policy.queues[work.queue].is_checked(work.held_flavors)
         policy.hold(work)
     return work
 

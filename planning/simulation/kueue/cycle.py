@@ -11,6 +11,7 @@ from .flavors import Assigner, Assignment, Mode, Rank, lowest_subtree, preempts_
 from .matching import accepts
 from .policy import ClusterQueue, Policy
 from .preemption import Target, beyond_reach, classical, restore
+from .second_pass import parts_of
 from .topology import NoPlacement, Part
 from .tree import Amounts, Node
 from .work import Placement, Work
@@ -371,8 +372,8 @@ class Scheduler:
             is_felt = assignment.mode is not Mode.NO_FIT and queue.reclaim != _RECLAIMS_ANY
             is_last = not work.tried and not flavors_remain(assignment.tried)
             self._refusals[self._alike(work)] = _Refusal(
-                assignment, work.tried, changes, is_simple, rivals, -1 if lacking is None else lacking, is_felt, is_last,
-                policy.count,
+                assignment, work.tried, changes, is_simple, rivals, -1 if lacking is None else lacking,
+                is_felt, is_last, policy.count,
             )  # fmt: skip
 
     def _regarded(self, queue: ClusterQueue, weighed: set[str]) -> tuple[tuple[str, ...], tuple[ClusterQueue, ...]]:
@@ -468,12 +469,9 @@ class Scheduler:
 
     def _parts(self, work: Work, assignment: Assignment) -> list[Part]:
         """The pod sets that are placed by topology."""
-        parts = []
-        for pods, count, chosen in zip(work.pod_sets, assignment.counts, assignment.flavors, strict=False):
-            named = [name for name in chosen.values() if self.policy.flavors[name].topology in self.policy.topologies]
-            if named and count:
-                parts.append(Part(pods, count, named[0]))
-        return parts
+        placed = zip(work.pod_sets, assignment.counts, assignment.flavors, strict=False)
+        parts = parts_of(self.policy, placed)
+        return [part for part in parts if not self.policy.is_delayed(work.queue, part.flavor)]
 
     def _targets(self, work: Work, assignment: Assignment, parts: Sequence[Part]) -> list[Target]:
         """Whom it takes to preempt; the assignment holds the places that they leave."""

@@ -5,7 +5,6 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -14,11 +13,13 @@ from ...quota.amounts import is_accelerator
 from ..assumptions import Assumptions
 from .budgets import Budget, Meter, Use
 from .cycle import Entry, Resting, Scheduler, Status, flavors_remain
+from .history import History, Job, Preemption, Turn
 from .parking import Parking
 from .policy import Policy
 from .queues import WaitingQueue
+from .second_pass import has_delayed_places, has_other_node
 from .tree import Node
-from .work import Placement, Work
+from .work import Work
 
 UNPARK_SECONDS: Final = 1.0
 """How long Kueue gathers what became free before it looks at parked work again."""
@@ -30,6 +31,7 @@ NOT_READY: Final = "PodsReadyTimeout"
 _MOST_TRIES: Final = 100
 """After so many, work that would be tried for ever is left alone: a simulation has to end."""
 _SET_ASIDE: Final = "its pods were not ready within {1:g} s {0} times, and it is tried no more (waitForPodsReady)"
+_NO_ROOM: Final = "its admission checks are ready, and its pods find no place among the nodes"
 _OF_BUDGETS: Final = ("period", "reached")
 _BUDGET_USED: Final = "the team's budget of {:,g} accelerator-hours is used; it waits until the period ends"
 
@@ -40,64 +42,6 @@ class Change(NamedTuple):
     time: float
     policy: Policy
     """Of the same queues as before, with the same numbers of flavor-resources."""
-
-
-@dataclass(slots=True)
-class Turn:
-    """A time in which a job held quota."""
-
-    start: float
-    flavors: tuple[dict[str, str], ...]
-    counts: tuple[int, ...]
-    placements: tuple[Placement, ...]
-    end: float | None = None
-    ended: str = ""
-    """`finished`, or the reason of a preemption."""
-
-
-@dataclass(slots=True, eq=False)
-class Job:
-    """Work with how long it runs."""
-
-    work: Work
-    seconds: float
-    """Undisturbed, with all its pods."""
-    turns: list[Turn] = field(default_factory=list)
-    left: float = 0.0
-    """Seconds that it still has to run."""
-    waits_for: str = ""
-    """What the scheduler said of it last."""
-    finished: float | None = None
-    startup: float | None = None
-    """Seconds until its pods are ready; None as is assumed of all."""
-    timeouts: int = 0
-    """How often its pods were not ready in time."""
-    is_set_aside: bool = False
-    """Whether it is not tried any more."""
-
-    def __post_init__(self) -> None:
-        self.left = self.seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Preemption:
-    """Of one job by another."""
-
-    time: float
-    victim: Job
-    preemptor: Job
-    reason: str
-
-
-@dataclass
-class History:
-    """Everything that happened."""
-
-    jobs: list[Job]
-    preemptions: list[Preemption]
-    end: float
-    uses: list[Use] = field(default_factory=list)
-    """Of budgets by period, in the order in which these ended."""
 
 
 def simulate(
@@ -167,6 +111,8 @@ class Run:
         self.numbers = itertools.count()
         self.timers: set[int] = set()
         self.unready: set[int] = set()
+        self.delayed: list[tuple[Job, Turn]] = []
+        """Jobs whose checks are ready, and whose pods find no place."""
         self.meters: dict[str, Meter] = {}
         """By queue, where it has a budget."""
         self.uses: list[Use] = []
@@ -189,15 +135,19 @@ class Run:
         """A job that runs already."""
         work = job.work
         self.jobs[id(work)] = job
-        job.turns.append(Turn(work.reserved or 0.0, work.flavors, work.counts, work.placements))
-        self._at((work.reserved or 0.0) + self._lasts(job), "finish", (job, job.turns[-1]))
+        since = work.reserved or 0.0
+        job.turns.append(Turn(since, work.flavors, work.counts, work.placements))
+        if work.is_admitted:
+            self._foresee(since, job)
+        else:
+            self._at(since + self.assumptions.check_seconds, "checked", (job, job.turns[-1]))
         if meter := self.meters.get(work.queue):
             self._charge(meter.since, work, 1)
 
     def submit(self, job: Job) -> None:
         """A job comes when its work is created."""
         self.jobs[id(job.work)] = job
-        self._at(job.work.created, "submit", job)
+        self._at(max(job.work.created, job.comes), "submit", job)
 
     def change(self, change: Change) -> None:
         """Another policy decides, or there are other nodes, from a time on."""
@@ -338,10 +288,16 @@ class Run:
             self.touched.add(queue)
         for root in dict.fromkeys(roots.values()):
             self._unpark_later(now, root)
-        for work in lost:
+        for work, domains in lost:
             # Who is told to end already has its end before it.
-            if not work.evicted:
-                self._stop(now, self.jobs[id(work)], NODES_GONE, 0.0)
+            if work.evicted:
+                continue
+            job = self.jobs[id(work)]
+            # Kueue looks for another node for one that is lost, and stops work that loses more at once.
+            if len(domains) == 1 and has_other_node(self.policy, work, domains.pop()[-1]):
+                self._move(now, job)
+            else:
+                self._stop(now, job, NODES_GONE, 0.0)
 
     def _ready(self, now: float, subject: tuple[Job, Turn]) -> None:
         job, turn = subject
@@ -360,6 +316,9 @@ class Run:
             self.ready |= set(parking.unpark(touched))
         # In which those are refused again that are left where they are.
         self.cycles += 1
+        delayed, self.delayed = self.delayed, []
+        for subject in delayed:
+            self._checked(now, subject)
 
     def _charge(self, now: float, work: Work, sign: int) -> None:
         """Work holds accelerators of its queue's budget from now on, or no longer."""
@@ -457,7 +416,7 @@ class Run:
             self._cycle(now, self._heads())
 
     def _skip(self) -> bool:
-        """Cycles in which nothing comes of any head but that it is parked, all at once. Returns whether there are some."""
+        """Cycles in which all that comes of heads is that they are parked, at once. Returns whether there are some."""
         self._wake()
         if not self.ready:
             return False
@@ -574,29 +533,66 @@ class Run:
     def _stop(self, now: float, job: Job, reason: str, grace: float, later: float = 0.0) -> None:
         """A job is told to end; its pods are gone after a grace, and some time later it waits again."""
         self.policy.evict(job.work)
-        turn = job.turns[-1]
-        turn.ended = reason
-        worked = max(0.0, now - turn.start - self._startup(job)) * self._pace(job)
-        # What came after the last checkpoint is done again, and never more than was done.
-        job.left -= worked - min(worked, self.assumptions.repeated_seconds)
+        self._interrupt(now, job, reason)
         self._at(now + grace, "gone", (job, later))
 
+    def _interrupt(self, now: float, job: Job, reason: str) -> None:
+        """The pods of a job end before it does."""
+        turn = job.turns[-1]
+        turn.ended = reason
+        worked = max(0.0, now - turn.begun - self._startup(job)) * self._pace(job)
+        # What came after the last checkpoint is done again, and never more than was done.
+        job.left -= worked - min(worked, self.assumptions.repeated_seconds)
+
+    def _move(self, now: float, job: Job) -> None:
+        """A job has other nodes than before, on which it starts again with the quota that it has."""
+        self._interrupt(now, job, NODES_GONE)
+        work, job.turns[-1].end = job.work, now
+        job.turns.append(Turn(now, work.flavors, work.counts, work.placements))
+        self._start(now, job, self.policy.recovery_seconds)
+
     def _admit(self, now: float, entry: Entry) -> None:
-        """A job holds quota: its end is foreseen, and that its pods are ready, or not in time."""
+        """A job holds quota, and is admitted at once or when its checks are ready."""
         work, job = entry.work, self.jobs[id(entry.work)]
         queue = self.waiting[work.queue]
         queue.admitted(work)
         self.touched.add(queue)
         job.waits_for = ""
-        job.turns.append(Turn(now, work.flavors, work.counts, work.placements))
         self._charge(now, work, 1)
-        self._at(now + self._lasts(job), "finish", (job, job.turns[-1]))
-        startup, most = self._startup(job), self.policy.ready_seconds
+        job.turns.append(Turn(now, work.flavors, work.counts, work.placements))
+        if queue.node.is_checked(work.held_flavors):
+            self._at(now + self.assumptions.check_seconds, "checked", (job, job.turns[-1]))
+        else:
+            self._start(now, job, self.policy.ready_seconds)
+
+    def _checked(self, now: float, subject: tuple[Job, Turn]) -> None:
+        """The checks of a job are ready: it is admitted if there is room for pods that have no place yet."""
+        job, turn = subject
+        if turn.end is not None or job.work.evicted:
+            return
+        if has_delayed_places(self.policy, job.work):
+            turn.placements, job.waits_for = job.work.placements, ""
+            self.policy.changed(job.work)
+            self._start(now, job, self.policy.ready_seconds)
+        else:
+            job.waits_for = _NO_ROOM
+            self.delayed.append(subject)
+
+    def _start(self, now: float, job: Job, most: float | None) -> None:
+        """The pods of a job start: its end is foreseen, and that all are ready, or not in time."""
+        self._foresee(now, job)
+        startup = self._startup(job)
         if most is not None and startup > most:
             self._at(now + most, "timeout", (job, job.turns[-1]))
         if self.policy.one_at_a_time and startup:
             self.unready.add(id(job))
             self._at(now + startup, "ready", (job, job.turns[-1]))
+
+    def _foresee(self, since: float, job: Job) -> None:
+        """The end of a job whose pods start, if nothing comes between."""
+        turn = job.turns[-1]
+        turn.begun = since
+        self._at(since + self._lasts(job), "finish", (job, turn))
 
 
 _Standing = frozenset[tuple[str, str]]
@@ -605,4 +601,3 @@ _Standing = frozenset[tuple[str, str]]
 def _standing(heads: Iterable[Work]) -> _Standing:
     """Who is at the head, and which flavors each has tried."""
     return frozenset((work.uid, repr(work.tried) if work.tried else "") for work in heads)
-

@@ -46,6 +46,14 @@ class Flavor(NamedTuple):
     topology: str | None
 
 
+class Check(NamedTuple):
+    """An AdmissionCheck of a queue."""
+
+    name: str
+    flavors: tuple[str, ...]
+    """For which it counts."""
+
+
 class ClusterQueue(Node):
     """A ClusterQueue: its quotas are those of a node of the tree."""
 
@@ -64,6 +72,7 @@ class ClusterQueue(Node):
         self.tries_beyond_borrowing = fungibility.get("whenCanBorrow") == "TryNextFlavor"
         self.tries_beyond_preempting = fungibility.get("whenCanPreempt") != "MayStopSearch"
         self.prefers_not_to_borrow = fungibility.get("preference") == "PreemptionOverBorrowing"
+        self.checks = _checks(spec)
         self.selector: Mapping[str, Any] | None = spec.get("namespaceSelector")
         self.is_active = not _is_stopped(spec)
         self.work: dict[str, Work] = {}
@@ -72,6 +81,11 @@ class ClusterQueue(Node):
         """How often work has taken quota of it or left it."""
         self.changed_flavors: set[str] = set()
         """The flavors of that work, until somebody has looked at them."""
+
+    def is_checked(self, flavors: Iterable[str]) -> bool:
+        """Whether work with some of these flavors has quota before it is admitted, and waits for checks."""
+        flavors = set(flavors)
+        return any(not flavors.isdisjoint(check.flavors) for check in self.checks)
 
     def group_of(self, resource: str) -> Group | None:
         """The group that covers a resource."""
@@ -96,12 +110,16 @@ class Policy:
     """Labels of namespaces; None takes every namespace for one that a queue accepts."""
     fair_strategies: tuple[str, ...] = ()
     """How shares decide about preemption; empty without fair sharing."""
+    provisioning: frozenset[str] = frozenset()
+    """AdmissionChecks that provision nodes: before they are ready, nobody knows where pods go."""
     excluded: tuple[str, ...] = ()
     """Prefixes of resources that are not counted."""
     domains: Domains = field(default_factory=lambda: Domains({}, (), ()))
     """Where pods are placed."""
     ready_seconds: float | None = None
     """How long admitted work may lack pods; None does not look."""
+    recovery_seconds: float | None = None
+    """The same for work that has lost some after all were ready."""
     requeuing: Requeuing = field(default_factory=Requeuing)
     """What becomes of work that was not ready in time."""
     one_at_a_time: bool = False
@@ -135,6 +153,10 @@ class Policy:
             self.changes[flavor] = self.changes.get(flavor, 0) + 1
             self.borrowings[flavor] = self.borrowings.get(flavor, 0) + borrows
 
+    def is_delayed(self, queue: str, flavor: str) -> bool:
+        """Whether places of a flavor are chosen once a check of a queue is ready, and not with the quota."""
+        return any(check.name in self.provisioning and flavor in check.flavors for check in self.queues[queue].checks)
+
     def evict(self, work: Work) -> None:
         """Tell `work` to end: from now on it is the first to be preempted."""
         work.evicted = True
@@ -149,13 +171,13 @@ class Policy:
             queue.remove(fr, value)
         self.domains.hold(work.placements, -1)
 
-    def become(self, other: "Policy") -> list[Work]:
+    def become(self, other: "Policy") -> list[tuple[Work, set[tuple[str, ...]]]]:
         """Decide by `other` from now on, with what is in use.
 
         Both have the same queues, and their flavor-resources have the same numbers: see `also` of `policy`.
 
         Returns:
-            Work whose nodes are no longer there, in the order of its queues.
+            Work whose nodes are no longer there, and those, in the order of its queues.
         """
         held = [work for queue in self.queues.values() for work in queue.work.values()]
         numbers = {name: self.changes.get(name, 0) + 1 for name in (*self.flavors, *other.flavors)}
@@ -165,7 +187,7 @@ class Policy:
         self.changes = numbers
         for work in held:
             self.hold(work)
-        return [work for work in held if not self.domains.are_there(work.placements)]
+        return [(work, missing) for work in held if (missing := self.domains.missing(work.placements))]
 
 
 def policy(
@@ -221,11 +243,23 @@ def policy(
             taken(by_kind.get("Pod", [])),
         ),
         fair_strategies=tuple(fair.get("preemptionStrategies") or standard) if fair else (),
+        provisioning=frozenset(
+            _name(item)
+            for item in by_kind.get("AdmissionCheck", [])
+            if item["spec"]["controllerName"] == "kueue.x-k8s.io/provisioning-request"
+        ),
         excluded=tuple((configuration.get("resources") or {}).get("excludeResourcePrefixes") or ()),
         ready_seconds=go_seconds(wait["timeout"]) if wait.get("timeout") else None,
+        recovery_seconds=_recovery(wait),
         requeuing=_requeuing(wait.get("requeuingStrategy") or {}),
         one_at_a_time=bool(wait.get("blockAdmission")),
     )
+
+
+def _recovery(wait: Mapping[str, Any]) -> float | None:
+    """Kueue's recoveryTimeout, by default the other one: Kueue 0.19.2, apis/config/v1beta2/defaults.go."""
+    text = wait.get("recoveryTimeout") or wait.get("timeout")
+    return go_seconds(text) if text else None
 
 
 def _requeuing(strategy: Mapping[str, Any]) -> Requeuing:
@@ -263,6 +297,13 @@ def _group(item: Mapping[str, Any]) -> Group:
 
 def _levels(topology: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(level["nodeLabel"] for level in topology["spec"]["levels"])
+
+
+def _checks(spec: Mapping[str, Any]) -> tuple[Check, ...]:
+    """The checks of a queue; one that names no flavors counts for all."""
+    every = tuple(flavor["name"] for group in spec.get("resourceGroups") or [] for flavor in group["flavors"])
+    listed = (spec.get("admissionChecksStrategy") or {}).get("admissionChecks") or []
+    return tuple(Check(each["name"], tuple(each.get("onFlavors") or every)) for each in listed)
 
 
 def _is_stopped(spec: Mapping[str, Any]) -> bool:

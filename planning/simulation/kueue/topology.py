@@ -1,8 +1,8 @@
 """Where pods go among nodes: Kueue 0.19.2's topology-aware scheduling.
 
 A request names a level of which its pods have to lie in one domain (required), should (preferred), or none. Domains are
-chosen at that level first, and then down to the nodes. Slices of several layers, balanced placement and preferred
-affinity, which are off by default or alpha in 0.19.2, are not simulated.
+chosen at that level first, and then down to the nodes. Balanced placement and preferred affinity, which are off by
+default in 0.19.2, are not simulated.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -88,6 +88,8 @@ class _Request:
     goes_up: bool
     slice_level: int
     slice_size: int
+    inner: Mapping[int, int]
+    """How many pods lie together in a domain of a level below that of slices."""
 
 
 class Domains:
@@ -170,10 +172,14 @@ class Domains:
         leaf = self._leaf(placement.flavor, placement.domain) if placement.flavor in self._levels else None
         return leaf.values if leaf else ()
 
-    def are_there(self, placements: Iterable[Placement]) -> bool:
-        """Whether the nodes of all placements exist; a flavor without domains is not looked at."""
+    def levels(self, flavor: str) -> tuple[str, ...]:
+        """Labels of the levels of a flavor with domains, from the top."""
+        return self._levels[flavor]
+
+    def missing(self, placements: Iterable[Placement]) -> set[tuple[str, ...]]:
+        """The domains of placements that do not exist; a flavor without domains is not looked at."""
         known = [placement for placement in placements if placement.flavor in self._levels]
-        return all(self._leaf(placement.flavor, placement.domain) is not None for placement in known)
+        return {each.domain for each in known if self._leaf(each.flavor, each.domain) is None}
 
     def place_empty(self, parts: Sequence[Part]) -> tuple[Placement, ...]:
         """Places for pods if nodes were empty but for what no topology-aware work owns, which never changes.
@@ -192,12 +198,15 @@ class Domains:
             raise result
         return result
 
-    def place(self, parts: Sequence[Part], *, empty: bool = False) -> tuple[Placement, ...]:
+    def place(
+        self, parts: Sequence[Part], *, empty: bool = False, within: tuple[str, ...] = ()
+    ) -> tuple[Placement, ...]:
         """Places for pods.
 
         Args:
             parts: The pod sets; those of one group lie together.
             empty: Whether to take nodes for empty but for what no topology-aware work owns.
+            within: The domain in which all have to lie, by its value of each level; anywhere without.
 
         Raises:
             NoPlacement: some find none.
@@ -206,7 +215,7 @@ class Domains:
         try:
             for flavor in sorted({part.flavor for part in parts}):
                 for group in _groups([part for part in parts if part.flavor == flavor]):
-                    placements = list(self._place(flavor, group, empty=empty))
+                    placements = list(self._place(flavor, group, empty=empty, within=within))
                     # The next group finds the place taken.
                     self.hold(placements)
                     result += placements
@@ -215,20 +224,24 @@ class Domains:
             self.hold(result, -1)
         return tuple(result)
 
-    def _place(self, flavor: str, group: Sequence[Part], *, empty: bool) -> Iterator[Placement]:
+    def _place(
+        self, flavor: str, group: Sequence[Part], *, empty: bool, within: tuple[str, ...]
+    ) -> Iterator[Placement]:
         """Places of one pod set, or of a leader and workers."""
         levels, tree = self._levels[flavor], self._trees[flavor]
         request = _request(group, levels)
         if not tree or not tree[0]:
             raise NoPlacement(f"no topology domains at level: {levels[request.level]}")
         eligible = self._eligible(flavor, request.workers.pods)
+        if within:
+            eligible = [leaf for leaf in eligible if leaf.values[: len(within)] == within]
         if len(eligible) < len(tree[-1]):
             for leaf in tree[-1]:
                 leaf.pods = leaf.pods_beside = leaf.slices = leaf.slices_beside = leaf.leads = 0
         _count_leaves(eligible, request, empty=empty, at_slices=request.slice_level == len(levels) - 1)
         for number in range(len(levels) - 2, -1, -1):
             for domain in tree[number]:
-                _count(domain, request, at_slices=number == request.slice_level)
+                _count(domain, request, request.inner.get(number + 1, 1), at_slices=number == request.slice_level)
         yield from _placements(_Choice(request).choose(tree), request)
 
     def _eligible(self, flavor: str, pods: PodSet) -> list[Domain]:
@@ -282,8 +295,21 @@ def _request(group: Sequence[Part], levels: Sequence[str]) -> _Request:
         raise NoPlacement("slices are of no pods, of more than there are, or of a level above that of the pods")
     return _Request(
         workers, leader, level, bool(asked.required), not named, bool(asked.preferred) or (sliced and not named),
-        slice_level, size,
+        slice_level, size, _inner(asked, levels, slice_level),
     )  # fmt: skip
+
+
+def _inner(asked: TopologyRequest, levels: Sequence[str], level: int) -> dict[int, int]:
+    """Pods that lie together, by level: those of an inner layer also in the levels between it and the one above."""
+    result: dict[int, int] = {}
+    size = asked.slice_size
+    for label, smaller in asked.inner:
+        below = levels.index(label) if label in levels else -1
+        if below <= level or smaller <= 0 or size % smaller:
+            raise NoPlacement(f"slices of {smaller} pods in {label} do not divide those of {size} above them")
+        result |= dict.fromkeys(range(level + 1, below + 1), smaller)
+        level, size = below, smaller
+    return result
 
 
 def _tree(
@@ -354,21 +380,23 @@ def _count_leaves(leaves: Iterable[Domain], request: _Request, *, empty: bool, a
         leaf.slices, leaf.slices_beside = (pods // size, beside // size) if size else (0, 0)
 
 
-def _count_slices(domain: Domain, request: _Request) -> None:
-    domain.slices = domain.pods // request.slice_size
-    domain.slices_beside = domain.pods_beside // request.slice_size
+def _count_slices(domain: Domain, size: int) -> None:
+    domain.slices, domain.slices_beside = domain.pods // size, domain.pods_beside // size
 
 
-def _count(domain: Domain, request: _Request, *, at_slices: bool) -> None:
-    """Sum up what is below."""
+def _count(domain: Domain, request: _Request, unit: int, *, at_slices: bool) -> None:
+    """Sum up what is below, where so many pods lie together in each domain."""
     children = domain.children
+    if unit > 1:
+        for each in children:
+            each.pods, each.pods_beside = each.pods // unit * unit, each.pods_beside // unit * unit
     domain.pods, domain.slices = sum(each.pods for each in children), sum(each.slices for each in children)
     able = [each for each in children if each.leads or request.leader is None]
     domain.leads = max((each.leads for each in children), default=0)
     domain.pods_beside = domain.pods - min((each.pods - each.pods_beside for each in able), default=0)
     domain.slices_beside = domain.slices - min((each.slices - each.slices_beside for each in able), default=0)
     if at_slices:
-        _count_slices(domain, request)
+        _count_slices(domain, request.slice_size)
 
 
 class _Choice:
@@ -389,15 +417,18 @@ class _Choice:
             below = sorted((each for domain in chosen for each in domain.children), key=self._order)
             chosen = self._shrink(below, need, leads, request.slice_size, in_slices=True)
             level += 1
-        for _ in range(level, len(tree) - 1):
-            chosen = [
-                each
-                for domain in chosen
-                for each in self._shrink(
-                    sorted(domain.children, key=self._order), domain.pods, domain.leads, 1, in_slices=False
-                )
-            ]
+        for below in range(level + 1, len(tree)):
+            unit = request.inner.get(below, 1)
+            chosen = [each for domain in chosen for each in self._within(domain, unit)]
         return chosen
+
+    def _within(self, domain: Domain, unit: int) -> list[Domain]:
+        """Domains right below one, with its pods, so many of which lie together."""
+        # In the order that they have without slices, as Kueue sorts them before it counts those of an inner layer.
+        ordered = sorted(domain.children, key=self._order)
+        for each in ordered if unit > 1 else ():
+            _count_slices(each, unit)
+        return self._shrink(ordered, domain.pods // unit, domain.leads, unit, in_slices=unit > 1)
 
     def _order(self, domain: Domain) -> tuple[object, ...]:
         return (-domain.slices if self.best_fit else domain.slices, domain.pods, domain.values)

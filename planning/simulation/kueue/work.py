@@ -23,6 +23,8 @@ class TopologyRequest(NamedTuple):
     group: str | None = None
     """Pod sets of one group, a leader and workers, are placed as one."""
     is_unconstrained: bool = False
+    inner: tuple[tuple[str, int], ...] = ()
+    """Levels below that of slices, and how many pods lie together in a domain of each."""
 
     @property
     def is_requested(self) -> bool:
@@ -88,6 +90,8 @@ class Work:
     placements: tuple[Placement, ...] = ()
     reserved: float | None = None
     """Since when it holds quota."""
+    is_admitted: bool = True
+    """Whether its pods start with its quota; of what a cluster shows, checks may still have to be ready."""
     evicted: bool = False
     """Its pods are told to end, and hold their quota until they have."""
     ordered: float = 0.0
@@ -198,11 +202,15 @@ def _of_container(container: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _topology(request: Mapping[str, Any] | None) -> TopologyRequest | None:
     if not request:
         return None
+    # Slices of one level have fields of their own; those of several are a list, the largest first.
+    layers = [(each["topology"], each["size"]) for each in request.get("podsetSliceRequiredTopologyConstraints") or []]
+    single = (request.get("podSetSliceRequiredTopology"), request.get("podSetSliceSize") or 0)
+    first, *inner = layers or [single]
     return TopologyRequest(
         request.get("required"),
         request.get("preferred"),
-        request.get("podSetSliceRequiredTopology"),
-        request.get("podSetSliceSize") or 0,
+        *first,
         request.get("podSetGroupName"),
         bool(request.get("unconstrained")),
+        tuple(inner),
     )

@@ -8,7 +8,8 @@ import pytest
 from kueue_objects import Object, cluster_queue, flavor, local_queue, node, workload
 from podwright.planning.simulation.assumptions import Assumptions
 from podwright.planning.simulation.kueue.admitted import work_in
-from podwright.planning.simulation.kueue.events import NODES_GONE, Change, History, Job, simulate
+from podwright.planning.simulation.kueue.events import NODES_GONE, Change, simulate
+from podwright.planning.simulation.kueue.history import History, Job
 from podwright.planning.simulation.kueue.policy import policy
 from test_kueue_time import AT_ONCE, HOST, random_work, times
 

@@ -15,7 +15,8 @@ from kueue_objects import Object, cluster_queue, flavor, local_queue, node, work
 from podwright.planning.simulation.assumptions import Assumptions
 from podwright.planning.simulation.kueue import cycle
 from podwright.planning.simulation.kueue.admitted import work_in
-from podwright.planning.simulation.kueue.events import Job, simulate
+from podwright.planning.simulation.kueue.events import simulate
+from podwright.planning.simulation.kueue.history import Job
 from podwright.planning.simulation.kueue.policy import Policy, policy
 from podwright.planning.simulation.kueue.work import Work
 

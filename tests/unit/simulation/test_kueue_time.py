@@ -10,7 +10,8 @@ from kueue_objects import Object, cluster_queue, flavor, local_queue, node, work
 from podwright.config.errors import InvalidValue
 from podwright.planning.simulation.assumptions import Assumptions, throughput
 from podwright.planning.simulation.kueue.admitted import work_in
-from podwright.planning.simulation.kueue.events import NOT_READY, History, Job, simulate
+from podwright.planning.simulation.kueue.events import NOT_READY, simulate
+from podwright.planning.simulation.kueue.history import History, Job
 from podwright.planning.simulation.kueue.policy import policy
 
 WITHIN = {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"}
