@@ -199,8 +199,13 @@ def _in_force(environment: Environment, time: float) -> Environment:
 
 
 def following_sentences(snapshot: Snapshot, environment: Environment, checks: float) -> Iterator[str]:
-    """What is assumed of the time after a snapshot: windows of training plans and overrides that are to come, and of
-    AdmissionChecks, which are ready after so many seconds."""
+    """What is assumed of the time after a snapshot.
+
+    Args:
+        snapshot: What there is.
+        environment: Whose windows of training plans, overrides and budgets are to come.
+        checks: Seconds until AdmissionChecks are ready.
+    """
     if any(item["kind"] == "ClusterQueue" and item["spec"].get("admissionChecksStrategy") for item in snapshot.objects):
         yield CHECKS.format(checks)
     plans = dated_plans(environment, snapshot.taken, math.inf)

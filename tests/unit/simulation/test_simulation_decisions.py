@@ -13,7 +13,7 @@ from podwright.config.loading.project import Project
 from podwright.config.settings.governance.teams import Governance
 from podwright.operations.simulation.decisions import continued, decide
 from podwright.operations.simulation.document import document
-from podwright.operations.simulation.policies import policy_of
+from podwright.operations.simulation.policies import following_sentences, policy_of
 from podwright.operations.simulation.run import Submission, simulation
 from podwright.operations.simulation.summary import print_summary
 from podwright.planning.jobs.plan import Planner
@@ -105,6 +105,35 @@ def test_a_forecast_continues_from_what_runs_and_waits(gpus: int, starts_in: flo
     )
     assert result.starts_in == starts_in
     assert waits_for in result.waits_for
+
+
+@pytest.mark.parametrize(
+    ("more", "starts_in"),
+    [
+        ({"spec": {"active": False}}, 0.0),
+        ({"status": {"requeueState": {"count": 1, "requeueAt": "2026-11-25T00:10:00Z"}}}, 0.0),
+        ({"status": {"requeueState": {"count": 1, "requeueAt": "2026-11-25T00:00:30Z"}}}, 3541.0),
+    ],
+)
+def test_work_that_is_switched_off_or_sent_back_for_a_time_stands_before_nobody(
+    more: dict[str, dict[str, Any]], starts_in: float
+) -> None:
+    """It would take what is free; sent back until after the snapshot, it comes too late for that."""
+    before = workload("before", "a", 2, 30, priority=5)
+    before = {**before, **more, "spec": before["spec"] | more.get("spec", {})}
+    state = read_snapshot(snapshot(before, workload("newest", "a", 8, 60, priority=-1)), 3600.0)
+    outcome = continued(state, TWO_TEAMS, workload("mine", "a", 2, 60, priority=1), 4000.0, Assumptions())
+    assert forecast(outcome, "mine").starts_in == starts_in
+    runs = [job.runs[0].start for job in outcome.jobs if job.name == "before" and job.runs]
+    assert runs == ([] if "spec" in more else [state.taken + 3541 if not starts_in else state.taken])
+
+
+def test_a_forecast_names_what_it_takes_for_true_of_admission_checks() -> None:
+    state = read_snapshot(snapshot(), 60.0)
+    checked = cluster_queue("a", admissionChecksStrategy={"admissionChecks": [{"name": "nodes"}]})
+    assert not any("checks" in sentence for sentence in following_sentences(state, TWO_TEAMS, 90.0))
+    (sentence,) = following_sentences(state._replace(objects=(checked,)), TWO_TEAMS, 90.0)
+    assert sentence == "admission checks are ready 90 s after a job has quota, which no policy says"
 
 
 def test_a_policy_that_kueue_refuses_is_refused_with_its_reason() -> None:
