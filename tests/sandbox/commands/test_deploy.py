@@ -94,6 +94,7 @@ def test_life_of_a_project(project: Path) -> None:
     assert "ml.g5.12xlarge: 2 accelerators, 24 vCPU, 96 GiB" in printed
     assert "Simulated: a stand-in for AWS" in printed
     report_on_it(project)
+    say_what_other_quotas_would_have_done(project, file)
 
     _, errors = run(project, "destroy", code=2)
     assert "--yes deletes without asking" in errors
@@ -123,6 +124,23 @@ def refuse_to_take_nodes_away(project: Path, endpoint: str) -> None:
         ("CHG004", "system")
     ]
     assert actual["digest"] in errors
+
+
+def say_what_other_quotas_would_have_done(project: Path, file: Path) -> None:
+    """Two jobs of last month under what is deployed, and under a file that leaves their team room for one of them."""
+    rows = ["team,submitted,duration,accelerators,pods", "ours,0,3600,4,1", "ours,60,3600,4,1", "theirs,60,3600,4,1"]
+    (project / "traces").mkdir()
+    (project / "traces/sandbox.csv").write_text("\n".join(rows))
+    assert json.loads(run(project, "diff", "--json")[0])["quota_effect"] is None, "nothing changes"
+    before = file.read_text()
+    file.write_text(before.replace("ours: {quota: {training: 2}}", "ours: {quota: {training: 1}, share: lend}"))
+    effect = json.loads(run(project, "diff", "--json")[0])["quota_effect"]
+    assert (effect["jobs"], effect["left_out"]) == (2, {"unknown team": 1})
+    ours = [next(team for team in policy["teams"] if team["team"] == "ours") for policy in effect["policies"]]
+    assert [team["waits"]["max_seconds"] for team in ours] == [0, 3541]
+    printed, _ = run(project, "diff", "--trace", "traces/sandbox.csv", "--days", "1")
+    assert "quotas    the same 2 jobs (CSV) before and after:" in printed
+    file.write_text(before)
 
 
 def use_kubectl(project: Path, report: dict[str, Any]) -> None:
