@@ -1,4 +1,4 @@
-"""Doing what a plan holds: the file first, then the nodes that go, then the deployment.
+"""Doing what a plan holds: the file, then the nodes that go, then the deployment.
 
 In this order nothing is lost wherever it is cut off. The file says what is wanted, HyperPod says which nodes are still
 there, and CloudFormation which count it has: the same command plans anew from these three, and does what is left.
@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ...config.errors import CommandError
-from ..aws.account import Account
 from ..aws.calls import change
 from ..aws.clusters import Node, existing_cluster
 from ..capacity.plan_file import NotWritten
 from ..commands.deploy import deploy
+from ..nodes.quarantine import forget, quarantine, quarantines, release
 from .occupancy import occupancy
 from .plan import ScalePlan
 
@@ -39,16 +39,17 @@ def apply_scaling(plan: ScalePlan, say: Callable[[str], None]) -> None:
     """
     if plan.blocked:
         raise CommandError(f"nothing was done: {'; '.join(plan.blocked)}")
-    request, account, group = plan.request, plan.account, plan.request.group
-    _check_jobs(plan)
+    request, group = plan.request, plan.request.group
+    taken = _keep_jobs_away(plan)
     if plan.edit.diff:
         try:
             plan.edit.write()
         except NotWritten as problem:
+            _give_back(plan, taken)
             raise CommandError(f"nothing was done: {problem}", "plan it again") from None
         say(f"{plan.edit.shown}: {group} has count {request.count}")
     if plan.leaving:
-        removed = _remove(account, plan.environment.cluster.name, plan.leaving)
+        removed = _remove(plan)
         say(f"removed {', '.join(removed)}")
         _wait_for(plan, say)
     code = deploy(request.arguments, quiet=True)
@@ -57,18 +58,36 @@ def apply_scaling(plan: ScalePlan, say: Callable[[str], None]) -> None:
     _check_target(plan)
 
 
-def _check_jobs(plan: ScalePlan) -> None:
-    """Raise CommandError where jobs came to the nodes since somebody looked at the plan."""
-    if plan.request.stop_jobs:
-        return
-    now = occupancy(plan.environment, plan.account, plan.request.project, plan.leaving)
-    if now.jobs:
-        words = "; ".join(map(str, now.jobs))
-        raise CommandError(f"nothing was done: jobs have come to the nodes that go: {words}", "plan it again")
+def _keep_jobs_away(plan: ScalePlan) -> list[Node]:
+    """Let no new job come to the nodes that go; returns those that were taken out of work for this.
+
+    Raises:
+        CommandError: a job has come to one since the plan was made.
+    """
+    environment, account, project = plan.environment, plan.account, plan.request.project
+    known = quarantines(environment, account) if plan.leaving else {}
+    # One that does not run takes no work, and Kubernetes may not know it.
+    taken = [node for node in plan.leaving if node.status == "Running" and node.id not in known]
+    if taken:
+        reason = f"goes: {plan.request.group} is scaled to {plan.request.count}"
+        quarantine(environment, account, project, taken, reason)
+    if plan.leaving and not plan.request.stop_jobs:
+        jobs = occupancy(environment, account, project, plan.leaving).jobs
+        if jobs:
+            _give_back(plan, taken)
+            words = "; ".join(map(str, jobs))
+            raise CommandError(f"nothing was done: jobs have come to the nodes that go: {words}", "plan it again")
+    return taken
 
 
-def _remove(account: Account, cluster: str, nodes: Sequence[Node]) -> list[str]:
-    """Have HyperPod remove nodes. Raises CommandError with why it keeps those that it keeps."""
+def _give_back(plan: ScalePlan, taken: Sequence[Node]) -> None:
+    if taken:
+        release(plan.environment, plan.account, plan.request.project, taken)
+
+
+def _remove(plan: ScalePlan) -> list[str]:
+    """Have HyperPod remove the nodes. Raises CommandError with why it keeps those that it keeps."""
+    account, cluster, nodes = plan.account, plan.environment.cluster.name, plan.leaving
     done: list[str] = []
     failed: dict[str, str] = {}
     for first in range(0, len(nodes), _AT_ONCE):
@@ -78,12 +97,14 @@ def _remove(account: Account, cluster: str, nodes: Sequence[Node]) -> list[str]:
         for error in answer.get("Failed", ()):
             hint = _ERRORS.get(error["Code"], "run the same command again")
             failed[error["NodeId"]] = f"{error['Code']}: {error['Message']} ({hint})"
+    forget(plan.environment, account, done)
     if failed:
         words = "\n".join(f"    {node}: {reason}" for node, reason in failed.items())
         went = f"{', '.join(done)} went, and " if done else ""
         raise CommandError(
             f"{went}HyperPod keeps {len(failed)} of the nodes that were to go:\n{words}",
-            "nothing was deployed; the file has the new count already, and the same command does what is left",
+            "nothing was deployed; the file has the new count already, and the same command does what is left. Until "
+            "then they take no new work: `podwright node release` gives it back to them",
         )
     return done
 
