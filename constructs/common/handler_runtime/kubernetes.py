@@ -1,4 +1,4 @@
-"""Just enough of the Kubernetes API for our functions, over HTTPS with the standard library: to see, and to mark nodes."""
+"""Just enough of the Kubernetes API for our functions to see, and to mark nodes; HTTPS by the standard library."""
 
 import base64
 import json

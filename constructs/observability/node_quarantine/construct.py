@@ -18,7 +18,7 @@ class NodeQuarantine(Construct):
 
     `ClusterEvents` calls it for a node that fails again and again. Decided for you: it runs in the VPC, where the
     Kubernetes API is; its role may describe the EKS cluster and, in Kubernetes, what the group `NODE_MARKERS` may,
-    whose binding has to exist (`cdk8s_charts.node_markers`).
+    whose binding has to exist (`cdk8s_charts.node_readers.NodeMarkers`).
 
     Example:
         from podwright.constructs.hyperpod.nodes_ready.waiter import KubernetesApiAccess
