@@ -198,12 +198,15 @@ def test_brackets_in_a_message_are_text(tmp_path: Path, capsys: pytest.CaptureFi
     assert ["i-0000", "h200", "Failure", "no", "capacity", "in", "[usw2-az2]"] in lines
 
 
-def test_of_many_nodes_only_the_failed_ones_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_many_nodes_those_that_failed_or_are_in_quarantine_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     failed = nodes(1, "Failure", "hardware")
     lines = printed(found(tmp_path, nodes(1200)[1:] + failed), capsys)
     assert ["i-0000", "h200", "Failure", "hardware"] in lines
     assert ["1,199", "nodes", "h200", "Running"] in lines
-    assert not any("i-0001" in line for line in lines)
+    assert any("quarantine" in line for line in lines if "i-0001" in line)
+    assert not any("i-0002" in line for line in lines)
 
 
 def test_without_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
