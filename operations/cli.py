@@ -40,7 +40,7 @@ class Command(NamedTuple):
 AREAS: Final = {
     "Design": "init check explain project show size cost prices quotas simulate forecast report render capacity schema "
     "completion",
-    "Deploy": "preflight diff deploy canary destroy sandbox chart assets kernels images image workers",
+    "Deploy": "preflight diff deploy scale canary destroy sandbox chart assets kernels images image workers",
     "Run": "submit run jobs why logs stop connect",
     "Observe": "status doctor collect dashboards alerts spend budgets bench shell",
     "Promote and maintain": "gate promote pipeline drift upgrade node drill",
@@ -85,6 +85,7 @@ COMMANDS: Final = (
     Command("drift", ".drift.command", "compare what runs with the templates that it was deployed from"),
     Command("pipeline", ".pipeline.command", "promote commits by a pipeline: its steps, its accounts, its deployment"),
     Command("deploy", ".commands.deploy", "check, synthesize and deploy an environment to AWS or to the sandbox"),
+    Command("scale", ".scaling.command", "give a group more or fewer nodes, in the file and on the cluster"),
     Command("canary", ".canary.command", "deploy one node of each instance group first, and wait for their verdicts"),
     Command("promote", ".promotion.command", "take the project's files from environment to environment"),
     Command("status", ".live.command", "print stacks, instance groups and nodes as they are now"),
@@ -106,7 +107,7 @@ COMMANDS: Final = (
     Command("workers", ".workers.command", "connect a manager of MultiKueue with the clusters that it hands work to"),
     Command("shell", ".commands.shell", "open a shell on a node"),
     Command("upgrade", ".upgrade.command", "say what is behind, in which order to renew it, and renew nodes"),
-    Command("node", ".nodes.command", "reboot, replace or check nodes"),
+    Command("node", ".nodes.command", "reboot, replace or check nodes, or take them out of work"),
     Command("drill", ".drills.command", "break a node on purpose, and measure how it comes back"),
     Command("capacity", ".capacity.command", "find, buy and look at training plans: capacity paid for in advance"),
     Command("bench", ".benchmarks.command", "print and draw what the benchmarks of nodes measured"),

@@ -4,6 +4,7 @@ Only calls that read are made; a private Kubernetes API takes a run of kubectl i
 cannot be looked at is named with the reason, and the rest continues.
 """
 
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import version
@@ -18,6 +19,7 @@ from ..aws.calls import Reader
 from ..aws.deployed import eks_cluster_name
 from ..aws.unseen import Unseen
 from ..cdk.deployment import deployed_stacks
+from ..nodes.quarantine import quarantines
 from .bundle import INDEX, Bundle, Index
 from .collect_kubernetes import collect_kubernetes
 from .collect_logs import collect_logs
@@ -54,6 +56,7 @@ def collect(environment: Environment, account: Account, project: Path, *, runner
         )
     if cluster:
         _cluster(collection, cluster)
+        collection.take("quarantines", lambda: _quarantines(environment, account))
     if environment.cluster.orchestrator == "eks":
         _eks(collection, environment, account)
         collect_kubernetes(collection, environment, account, project, runner=runner)
@@ -114,6 +117,10 @@ def _cluster(collection: Collection, cluster: dict[str, Any]) -> None:
             ]
         },
     )
+
+
+def _quarantines(environment: Environment, account: Account) -> dict[str, Any] | None:
+    return {id: asdict(item) for id, item in quarantines(environment, account).items()} or None
 
 
 def _events(collection: Collection, name: str) -> None:
