@@ -126,10 +126,13 @@ def _server(
         under_way("making up a cluster and its history")
         with sources.made_up(environment, settings, pages, span=span, faults=args.fault) as server:
             wrong = ", ".join(args.fault) or "a node that is replaced, and one that is rebooted"
-            yield server, (
-                f"Made up from the file, {args.hours:g} hours until {timestamp}; nothing is measured. Of each group at "
-                f"most {NODES} nodes are drawn, and quotas and jobs shrink with them. It has checkpoints, a preemption, "
-                f"and {wrong}."
+            yield (
+                server,
+                (
+                    f"Made up from the file, {args.hours:g} hours until {timestamp}; nothing is measured. Of each group at "
+                    f"most {NODES} nodes are drawn, and quotas and jobs shrink with them. It has checkpoints, a preemption, "
+                    f"and {wrong}."
+                ),
             )
 
 

@@ -75,7 +75,9 @@ def made_up_day(environment: Environment, start: float, end: float, *, step: flo
     nobody loses a node has a second run of its first job that takes some.
     """
     types = environment_types(environment.instance_types)
-    drawn = synthetic_cluster(environment, start, end, step=step, nodes=NODES, devices=_most_devices(environment, types))
+    drawn = synthetic_cluster(
+        environment, start, end, step=step, nodes=NODES, devices=_most_devices(environment, types)
+    )
     if teams := _teams(environment, environment_policy(environment, types), drawn.nodes):
         drawn.teams = teams
     gpus = [node for node in drawn.nodes if node.gpus]
