@@ -112,8 +112,10 @@ def texts() -> dict[str, str]:
 
 
 def rendered(text: str) -> str:
-    """`text` as the generator wants it: bars of code in tables without the backslash that Git hosts need, and blocks
-    of commands, which name no language, as those of a shell, so that they may wrap.
+    """`text` as the generator wants it.
+
+    Bars of code in tables have no backslash, which only Git hosts need; blocks of commands, which name no language, are
+    those of a shell, so that they may wrap.
     """
     parts = FENCE.split(text)
     for index in range(0, len(parts), 2):

@@ -128,11 +128,9 @@ def _server(
             wrong = ", ".join(args.fault) or "a node that is replaced, and one that is rebooted"
             yield (
                 server,
-                (
-                    f"Made up from the file, {args.hours:g} hours until {timestamp}; nothing is measured. Of each group at "
-                    f"most {NODES} nodes are drawn, and quotas and jobs shrink with them. It has checkpoints, a preemption, "
-                    f"and {wrong}."
-                ),
+                f"Made up from the file, {args.hours:g} hours until {timestamp}; nothing is measured. Of each group at "
+                f"most {NODES} nodes are drawn, with quotas and jobs that shrink with them. There are checkpoints, a "
+                f"preemption, and {wrong}.",
             )
 
 
