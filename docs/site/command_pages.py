@@ -73,6 +73,6 @@ def page() -> str:
         depth = "##" if " " not in name else "###"
         text = f"{depth} podwright {name}\n\n{description}\n\n```\n{usage}\n```\n"
         if rows := _rows(parser):
-            text += "\n| Argument | Meaning |\n|---|---|\n" + "\n".join(row.replace("\\|", "|") for row in rows) + "\n"
+            text += "\n| Argument | Meaning |\n|---|---|\n" + "\n".join(rows) + "\n"
         parts.append(text)
     return "\n".join(parts)

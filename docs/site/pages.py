@@ -17,6 +17,7 @@ import setting_pages
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 FENCE: Final = re.compile(r"(^ *```.*?^ *```$)", re.MULTILINE | re.DOTALL)
+CELL_CODE: Final = re.compile(r"`[^`\n]+`")
 LINK: Final = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
 
 Nav = list[dict[str, "str | Nav"]]
@@ -107,7 +108,24 @@ def texts() -> dict[str, str]:
         page: relinked((ROOT / file).read_text(encoding="utf-8") + program(file), file, page, known)
         for file, page in written().items()
     }
-    return found | generated()
+    return {page: rendered(text) for page, text in (found | generated()).items()}
+
+
+def rendered(text: str) -> str:
+    """`text` as the generator wants it.
+
+    Bars of code in tables have no backslash, which only Git hosts need; blocks of commands, which name no language, are
+    those of a shell, so that they may wrap.
+    """
+    parts = FENCE.split(text)
+    for index in range(0, len(parts), 2):
+        lines = parts[index].split("\n")
+        parts[index] = "\n".join(
+            CELL_CODE.sub(lambda code: code[0].replace("\\|", "|"), line) if line.startswith("|") else line
+            for line in lines
+        )
+    parts[1::2] = [re.sub(r"\A( *```)(?=\n)", r"\1sh", part) for part in parts[1::2]]
+    return "".join(parts)
 
 
 def program(page: Path) -> str:
@@ -126,7 +144,8 @@ def write(folder: Path) -> Nav:
         (folder / page).write_text(text, encoding="utf-8")
     for file in _beside():
         shutil.copy(file, folder)
-    shutil.copy(Path(__file__).parent / "site.css", folder)
+    for name in ("site.css", "site.js", "iframe-worker.js"):
+        shutil.copy(Path(__file__).parent / name, folder)
     return navigation({page: title(text) for page, text in found.items()})
 
 

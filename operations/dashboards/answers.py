@@ -10,8 +10,8 @@ from ..programs.prometheus import Prometheus
 
 _LABEL: Final = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _OVER_TIME: Final = ("lines", "stacked", "states")
-POINTS: Final = 120
-"""Points of a line."""
+POINTS: Final = 288
+"""Points of a line: one every five minutes of a day, as long as a checkpoint of some gigabytes takes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from ...planning.monitoring.collected import collected
 from ...planning.monitoring.dashboards import dashboards
 from ...planning.monitoring.dashboards.panel import Dashboard, uid
 from ...planning.monitoring.grafana_json import grafana_json
+from ...planning.monitoring.synthetic.day import NODES
 from ..arguments import account_for, add_environment, load
 from ..output.console import REPORTS, from_here, write_file, write_line
 from ..output.moving import under_way
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asked = parser.add_mutually_exclusive_group()
     asked.add_argument("--live", action="store_true", help="preview: ask the environment's workspace")
     asked.add_argument("--prometheus", metavar="URL", help="preview: ask this server")
-    parser.add_argument("--hours", type=float, default=6.0, help="preview: what to show (default: 6)")
+    parser.add_argument("--hours", type=float, default=24.0, help="preview: what to show (default: 24)")
     parser.add_argument(
         "--fault", action="append", default=[], metavar="KIND", help="preview: let this go wrong in the made-up cluster"
     )
@@ -84,7 +85,7 @@ def _preview(
     if not 0 < args.hours <= 24 * 366:
         raise CommandError(f"--hours is {args.hours:g}; it is more than 0 and at most {24 * 366}", code=2)
     span = Span(float(int(time.time())), args.hours)
-    with _server(args, environment, settings, span.end) as (server, note):
+    with _server(args, environment, settings, pages, span) as (server, note):
         drawn = []
         for page in pages:
             under_way(f"drawing {page.title}")
@@ -103,10 +104,14 @@ def _preview(
 
 @contextmanager
 def _server(
-    args: argparse.Namespace, environment: Environment, settings: Observability, end: float
+    args: argparse.Namespace,
+    environment: Environment,
+    settings: Observability,
+    pages: tuple[Dashboard, ...],
+    span: Span,
 ) -> Iterator[tuple[Prometheus, str]]:
     """Whom to ask, and what to tell the reader about it."""
-    timestamp = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(end))
+    timestamp = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(span.end))
     if args.live:
         account = account_for(args, environment)
         under_way("looking for its Prometheus")
@@ -119,9 +124,14 @@ def _server(
         )
     else:
         under_way("making up a cluster and its history")
-        with sources.made_up(environment, settings, end=end, hours=args.hours, faults=args.fault) as server:
-            wrong = f" with {', '.join(args.fault)}" if args.fault else ""
-            yield server, f"Made up{wrong}: a small cluster like this one, {args.hours:g} hours. Nothing is measured."
+        with sources.made_up(environment, settings, pages, span=span, faults=args.fault) as server:
+            wrong = ", ".join(args.fault) or "a node that is replaced, and one that is rebooted"
+            yield (
+                server,
+                f"Made up from the file, {args.hours:g} hours until {timestamp}; nothing is measured. Of each group at "
+                f"most {NODES} nodes are drawn, with quotas and jobs that shrink with them. There are checkpoints, a "
+                f"preemption, and {wrong}.",
+            )
 
 
 def _answered(server: Prometheus, page: Dashboard, span: Span) -> Drawn:

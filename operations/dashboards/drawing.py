@@ -22,12 +22,11 @@ COLOURS: Final[Mapping[Colour, str]] = {
 _SERIES: Final = (
     *("#2f6fbf", "#d97706", "#2f7d4f", "#c2302a", "#7a4fbf", "#0f8b8d", "#8c564b", "#c44f9c", "#7f8c1f", "#5b6470"),
 )
-_INK, _GRID = "#1d2330", "#e4e7ec"
 PIXELS: Final = 34
 """Height of a row of Grafana's grid."""
 _HEADER: Final = 46
-# Two lines of names, which scroll where there are more.
-_LEGEND: Final = 44
+_LINE: Final = 20
+"""Height of a line of names."""
 # More names leave no room for lines; the pointer shows them.
 _MOST_NAMES: Final = 8
 
@@ -40,6 +39,25 @@ class Tile:
     colour: str
     label: str
     """Which of several; empty for the only one."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """The latest value of a series."""
+
+    name: str
+    value: str
+    percent: float
+    """Its length."""
+    colour: str
+
+
+@dataclass(frozen=True)
+class Name:
+    """A line of a figure, as its legend has it."""
+
+    name: str
+    colour: str
 
 
 @dataclass(frozen=True)
@@ -66,25 +84,25 @@ class Text:
     empty: str = ""
     """What is said where there is nothing."""
     tiles: Sequence[Tile] = ()
+    bars: Sequence[Bar] = ()
+    names: Sequence[Name] = ()
+    """Below a figure."""
     table: Table | None = None
 
 
 def figure(panel: Panel, series: Sequence[Series], span: Span) -> dict[str, Any] | None:
     """Data and layout of plotly's figure of a panel; None where it has none, because it is HTML or empty."""
-    if not series or panel.kind in ("number", "table"):
+    if not series or panel.kind in ("number", "table", "bars"):
         return None
     import plotly.graph_objects as go
 
     drawn = go.Figure(layout=_layout(panel, series, span))
-    if panel.kind == "bars":
-        _bars(go, drawn, panel, series)
-    else:
-        {"lines": _lines, "stacked": _stacked, "states": _states}[panel.kind](go, drawn, panel, series, span)
+    {"lines": _lines, "stacked": _stacked, "states": _states}[panel.kind](go, drawn, panel, series, span)
     return drawn.to_plotly_json()
 
 
 def text(panel: Panel, series: Sequence[Series]) -> Text:
-    """What a panel without an axis shows; nothing where plotly draws it."""
+    """What a panel shows in words: all of it, or the names of the lines that plotly draws."""
     if not series:
         return Text("none, which is good" if panel.may_be_empty else "no data")
     if panel.kind == "number":
@@ -94,32 +112,57 @@ def text(panel: Panel, series: Sequence[Series]) -> Text:
                 Tile(written(one.last, panel.unit), colour(panel, one.last), one.name if many else "") for one in series
             ]
         )
-    return Text(table=_table(panel, series) if panel.kind == "table" else None)
+    if panel.kind == "bars":
+        return Text(bars=_bars(panel, series))
+    return Text(names=_names(panel, series), table=_table(panel, series) if panel.kind == "table" else None)
+
+
+def _names(panel: Panel, series: Sequence[Series]) -> list[Name]:
+    """The legend: of states their words, of lines their names unless there are more than an eye tells apart."""
+    if panel.kind == "states":
+        return [Name(panel.words[value], COLOURS[panel.steps[value]]) for value in sorted(panel.words)]
+    if panel.kind not in ("lines", "stacked") or len(series) > _MOST_NAMES:
+        return []
+    return [Name(one.name or "value", _SERIES[index % len(_SERIES)]) for index, one in enumerate(series)]
+
+
+def _bars(panel: Panel, series: Sequence[Series]) -> list[Bar]:
+    """A bar for the last value of each series, the largest at the top."""
+    most = panel.most or max((one.last for one in series), default=0)
+    return [
+        Bar(
+            one.name or "value",
+            written(one.last, panel.unit),
+            max(0.0, min(100 * one.last / most if most else 0, 100)),
+            colour(panel, one.last),
+        )
+        for one in sorted(series, key=lambda one: -one.last)
+    ]
 
 
 def _layout(panel: Panel, series: Sequence[Series], span: Span) -> dict[str, Any]:
     """Plotly's layout of a panel, as high as Grafana draws it."""
-    axis = {"gridcolor": _GRID, "zeroline": False, "automargin": True}
+    axis = {"zeroline": False, "automargin": True}
+    named = len(_names(panel, series)) > 0
     return {
-        "height": panel.height * PIXELS - _HEADER,
+        "height": panel.height * PIXELS - _HEADER - named * _LINE,
         "margin": {"l": 8, "r": 12, "t": 6, "b": 6},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": "system-ui, Segoe UI, Helvetica, Arial, sans-serif", "size": 12, "color": _INK},
+        "font": {"family": "system-ui, Segoe UI, Helvetica, Arial, sans-serif", "size": 12},
         "colorway": list(_SERIES),
         "hovermode": "x unified" if panel.kind in ("lines", "stacked") else "closest",
         "hoverlabel": {"namelength": -1, "font": {"size": 12}},
-        "legend": {"orientation": "h", "y": -0.16, "x": 0, "maxheight": _LEGEND},
-        "showlegend": panel.kind in ("lines", "stacked") and len(series) <= _MOST_NAMES,
-        "xaxis": dict(axis) if panel.kind == "bars" else axis | _time_axis(span),
+        "showlegend": False,
+        "xaxis": axis | _time_axis(span),
         "yaxis": dict(axis),
     }
 
 
 def _time_axis(span: Span) -> dict[str, Any]:
-    # Up to a day and a half the hour tells more than the date.
-    form = "%H:%M" if span.hours <= 36 else "%d %b"
-    return {"tickformat": form, "range": [_moment(span.start), _moment(span.end)]}
+    # Up to a day and a half the hour tells more than the date, which stands below the first hour of each day.
+    form = "%H:%M\n%d %b" if span.hours <= 36 else "%d %b"
+    return {"tickformat": form, "tickangle": 0, "nticks": 8, "range": [_moment(span.start), _moment(span.end)]}
 
 
 def _lines(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: Span, **more: Any) -> None:
@@ -154,29 +197,6 @@ def _stacked(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: 
     drawn.update_traces(line={"width": 0.5})
 
 
-def _bars(go: Any, drawn: Any, panel: Panel, series: Sequence[Series]) -> None:
-    """A bar for the last value of each series, the largest at the top."""
-    ordered = sorted(series, key=lambda one: one.last)
-    factor, suffix = scale(panel.unit, _largest(series))
-    drawn.add_trace(
-        go.Bar(
-            x=[one.last * factor for one in ordered],
-            y=[one.name or "value" for one in ordered],
-            text=[written(one.last, panel.unit) for one in ordered],
-            textposition="auto",
-            orientation="h",
-            marker={"color": [colour(panel, one.last) for one in ordered]},
-            hovertemplate="%{y}: %{x:.4~g} " + suffix + "<extra></extra>",
-            width=0.7,
-        )
-    )
-    drawn.update_xaxes(ticksuffix=f" {suffix}" if suffix else "", rangemode="tozero")
-    # Room for four bars at least: a single one would fill the panel.
-    drawn.update_yaxes(gridcolor="rgba(0,0,0,0)", range=[len(ordered) - max(len(ordered), 4) - 0.5, len(ordered) - 0.5])
-    if panel.most is not None:
-        drawn.update_xaxes(range=[0, panel.most * factor])
-
-
 def _cells(one: Series, moments: Sequence[float], names: Mapping[float, Any], absent: Any) -> list[Any]:
     """What `names` calls the value of a series at each timestamp; `absent` where it has none, or one without a name."""
     values = dict(one.points)
@@ -206,12 +226,7 @@ def _states(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: S
             zmax=count - 0.5,
             colorscale=scale_of_colours,
             ygap=3,
-            colorbar={
-                "tickvals": list(range(count)),
-                "ticktext": [panel.words[value] for value in values],
-                "thickness": 10,
-                "outlinewidth": 0,
-            },
+            showscale=False,
             hovertemplate="%{y}<br>%{x}: %{text}<extra></extra>",
         )
     )

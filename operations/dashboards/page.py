@@ -30,6 +30,7 @@ class PanelView:
     figure: str
     """The id of its figure; empty where it is text."""
     text: Text
+    """What it says in words, with a figure its legend."""
 
 
 @dataclass(frozen=True)

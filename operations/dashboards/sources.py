@@ -12,37 +12,40 @@ from urllib.request import Request, urlopen
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...config.settings.observability import Observability
-from ...planning.monitoring.recordings import recording_groups
-from ...planning.monitoring.synthetic.cluster import synthetic_cluster
+from ...planning.monitoring.collected import names_in
+from ...planning.monitoring.dashboards.panel import Dashboard
+from ...planning.monitoring.recordings import INTERVAL_SECONDS, recording_groups
+from ...planning.monitoring.synthetic.day import made_up_day, with_failed_nodes
 from ...planning.monitoring.synthetic.faults import FAULTS, Fault, with_faults
 from ...planning.monitoring.synthetic.metrics import history as made_up_metrics
 from ..aws.account import Account
 from ..aws.deployed import physical_id
 from ..programs.prometheus import Prometheus, QueryError, history
+from .answers import Span
 
-MADE_UP_STEP: Final = 60.0
-"""Seconds between two samples of a made-up cluster."""
+_STEP: Final = 150.0
+"""Seconds between two samples of a made-up cluster: two of them are within the shortest rate that is asked for."""
 
 
 @contextmanager
 def made_up(
     environment: Environment,
     settings: Observability,
+    pages: Sequence[Dashboard],
     *,
-    end: float,
-    hours: float,
+    span: Span,
     faults: Sequence[str] = (),
-    step: float = MADE_UP_STEP,
 ) -> Iterator[Prometheus]:
     """A Prometheus with a made-up history of the environment's cluster, and what the recording rules make of it.
 
-    Faults begin when two thirds of the time are over, each on another node with GPUs while there are any.
+    Faults begin when two thirds of the time are over, each on another node with GPUs while there are any. Where none is
+    named a node is replaced, and another one rebooted.
 
     Raises:
         CommandError: a fault that is not known, no node to have it, or no Prometheus on this machine.
     """
-    start = end - hours * 3600
-    cluster = synthetic_cluster(environment, start, end, step=step)
+    start, end = span.start, span.end
+    cluster = made_up_day(environment, start, end, step=_STEP)
     nodes = [node for node in cluster.nodes if node.gpus] or cluster.nodes
     if unknown := [fault for fault in faults if fault not in FAULTS]:
         raise CommandError(f"no fault is called {unknown[0]}", f"there are {', '.join(FAULTS)}", code=2)
@@ -50,8 +53,11 @@ def made_up(
         raise CommandError(f"{environment.name} has no nodes that a fault could be on")
     begin = start + (end - start) * 2 / 3
     put = [Fault(kind=kind, node=nodes[at % len(nodes)].name, start=begin) for at, kind in enumerate(faults)]
+    cluster = with_faults(cluster, *put) if put else with_failed_nodes(cluster)
     rules = [rule for group in recording_groups(cluster.cluster, settings.scrape_seconds) for rule in group["rules"]]
-    with history(made_up_metrics(with_faults(cluster, *put)), rules, start=start, end=end, step=step) as server:
+    queries = [query for page in pages for panel in page.panels for query in panel.queries.values()]
+    asked = {name for query in [*queries, *(rule["expr"] for rule in rules)] for name in names_in(query)}
+    with history(made_up_metrics(cluster, names=asked), rules, start=start, end=end, step=INTERVAL_SECONDS) as server:
         yield server
 
 

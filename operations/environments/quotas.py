@@ -53,7 +53,7 @@ def report(environment: Environment, policy: QuotaPolicy) -> dict[str, Any]:
         "priorities": policy.priorities,
         "teams": [_team(team, policy, engine) for team in teams],
         "unallocated": [
-            {"flavor": flavor, "resource": resource, "unit": _unit(resource)[0], "amount": _number(resource, amount)}
+            {"flavor": flavor, "resource": resource, "unit": unit(resource)[0], "amount": _number(resource, amount)}
             for flavor, amounts in policy.unallocated.items()
             for resource, amount in amounts.items()
             if amount and (engine or resource in _OF_SLURM)
@@ -76,7 +76,7 @@ def _team(team: TeamPolicy, policy: QuotaPolicy, engine: str | None) -> dict[str
         "share": team.share,
         "preempt": team.preempt,
         "quotas": [
-            {"flavor": flavor, "resource": resource, "unit": _unit(resource)[0]}
+            {"flavor": flavor, "resource": resource, "unit": unit(resource)[0]}
             | _amounts(resource, share, policy.most(team.name, flavor, resource))
             for flavor, shares in team.shares.items()
             for resource, share in shares.items()
@@ -196,10 +196,10 @@ def _amounts(resource: str, share: Share, most: int) -> dict[str, Any]:
     }
 
 
-def _unit(resource: str) -> tuple[str, int]:
+def unit(resource: str) -> tuple[str, int]:
     return _UNITS.get(resource) or (_NAMES.get(resource, resource.rpartition("/")[2]), 1)
 
 
 def _number(resource: str, amount: int) -> int | float:
-    unit = _unit(resource)[1]
-    return amount // unit if amount % unit == 0 else amount / unit
+    size = unit(resource)[1]
+    return amount // size if amount % size == 0 else amount / size

@@ -211,13 +211,20 @@ def _capacity(environment: Environment, item: Mapping[str, Any]) -> str:
     return "account team" if group.capacity == "account_team" else "on demand"
 
 
+def _ways(policies: Data) -> str:
+    """Which way files go: imported from S3, exported to it, or both."""
+    ways = (bool(policies.get(each, {}).get("Events")) for each in ("AutoImportPolicy", "AutoExportPolicy"))
+    return {(True, False): "←", (False, True): "→"}.get(tuple(ways), "⇄")  # type: ignore[arg-type]
+
+
 def _file_systems(environment: Environment, assembly: Assembly) -> Iterator[Data]:
     """File systems and databases: what holds data and stands in a zone."""
     for system in assembly.of("AWS::FSx::FileSystem"):
         properties = system.properties
         size = properties.get("StorageCapacity")
         repositories = [
-            f"{item.properties['FileSystemPath']} ⇄ {assembly.text(item.stack, item.properties['DataRepositoryPath'])}"
+            f"{item.properties['FileSystemPath']} {_ways(item.properties['S3'])} "
+            f"{assembly.text(item.stack, item.properties['DataRepositoryPath'])}"
             for item in assembly.of("AWS::FSx::DataRepositoryAssociation")
             if assembly.target(item.stack, item.properties["FileSystemId"]) == system
         ]

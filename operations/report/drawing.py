@@ -22,6 +22,7 @@ _SCALES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 # With more groups than this in a zone each gets a card of two lines.
 _MOST_LARGE_CARDS: Final = 12
 _SPOKEN: Final = 12
+_SQUARES: Final = {False: "an empty one may be missing", True: "a red one needs a look, an empty one is missing"}
 _NAMED: Final = 3
 
 
@@ -30,8 +31,11 @@ class Squares:
     """Nodes of a group in one zone, each square one of them or several."""
 
     sure: int
+    """Those that are there; without a look at the cluster, those of the least count."""
+    bad: int
+    """Of the rest, those that are there and need a look."""
     total: int
-    """With those that may be missing."""
+    """With those that are, or may be, missing."""
 
     per_line: int = _PER_LINE
 
@@ -39,6 +43,15 @@ class Squares:
     def lines(self) -> int:
         """Lines that they take."""
         return -(-self.total // self.per_line)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Nodes of a group when somebody looked at the cluster."""
+
+    well: int
+    bad: int
+    """There, and named as one that needs a look."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +63,7 @@ class GroupCard:
     hue: str
     size: str
     brings: Sequence[str]
-    """Lines: accelerators and EFA, then its part in Slurm where it has one."""
+    """Lines: accelerators and EFA, then its part in Slurm and what was seen of its nodes."""
     squares: Squares
 
     @property
@@ -133,17 +146,18 @@ class Drawing:
         return {1: 4, 2: 2}.get(len(self.zones), 1)
 
 
-def drawing(result: Data, title: str, day: date | None = None) -> Drawing:
+def drawing(result: Data, title: str, day: date | None = None, seen: Mapping[str, Seen] | None = None) -> Drawing:
     """The drawing.
 
     Args:
         result: What `architecture` returned.
         title: Name of the environment.
         day: The day that the time line marks; none when absent.
+        seen: Nodes of groups as somebody saw the cluster; None where nobody looked.
     """
     plane, vpc, endpoints = result["control_plane"], result["vpc"], result["endpoints"]
     scale = _scale(result)
-    zones = [_zone(result, zone, scale) for zone in result["zones"]]
+    zones = [_zone(result, zone, scale, seen) for zone in result["zones"]]
     sources = {"training plan" if group["plan"] else group["capacity"] for group in result["groups"]}
     nodes = "one square is one node" if scale == 1 else f"one square is {scale} nodes"
     has_squares = any(not subnet.is_dense for zone in zones for subnet in zone.subnets if subnet.groups)
@@ -158,7 +172,7 @@ def drawing(result: Data, title: str, day: date | None = None) -> Drawing:
         vpc_facts=_vpc_facts(vpc),
         zones=zones,
         key={source: colour for source, colour in HUES.items() if source in sources},
-        square=f"{nodes}; an empty one may be missing" if has_squares else "",
+        square=f"{nodes}; {_SQUARES[seen is not None]}" if has_squares else "",
         systems=[_system(system) for system in result["file_systems"] if not system["zones"]],
         endpoints=[*endpoints["interface"], *(f"{name} (gateway)" for name in endpoints["gateway"])],
         regional=[_regional(item) for item in result["regional"]],
@@ -214,9 +228,12 @@ def _scale(result: Data) -> int:
     return next((scale for scale in _SCALES if -(-most // scale) <= _PER_LINE * _LINES), _SCALES[-1])
 
 
-def _zone(result: Data, zone: Data, scale: int) -> ZoneBox:
+def _zone(result: Data, zone: Data, scale: int, seen: Mapping[str, Seen] | None) -> ZoneBox:
     """A zone. The subnet of its nodes comes last and holds its groups and file systems."""
-    groups = [_group(group, scale) for group in result["groups"] if zone["id"] in group["zones"]]
+    looked = {} if seen is None else {group["name"]: seen.get(group["name"], Seen(0, 0)) for group in result["groups"]}
+    groups = [
+        _group(group, scale, looked.get(group["name"])) for group in result["groups"] if zone["id"] in group["zones"]
+    ]
     systems = [_system(system) for system in result["file_systems"] if zone["id"] in system["zones"]]
     others = [_subnet(subnet) for subnet in zone["subnets"] if subnet["role"] != "nodes"]
     others += [_subnet(subnet) for subnet in zone["subnets"] if subnet["role"] == "nodes" and subnet["further"]]
@@ -242,8 +259,8 @@ def _subnet(subnet: Data, groups: Sequence[GroupCard] = (), systems: Sequence[Sy
     return SubnetBox(name, f"{taken:,} of {free:,} addresses", subnet["sums"], share, tight, groups, systems)
 
 
-def _group(group: Data, scale: int) -> GroupCard:
-    """A group's card, with squares of `scale` nodes in each zone: those of its least count are sure."""
+def _group(group: Data, scale: int, seen: Seen | None) -> GroupCard:
+    """A group's card, with squares of `scale` nodes in each zone: those that were seen, or else of its least count."""
     shared = len(group["zones"])
     size = f"{counted(group)} × {' or '.join(group['types'])}" + (f", over {shared} zones" if shared > 1 else "")
     brings = [f"{group['accelerators'] * group['count']:,} × {group['accelerator']}"] if group["accelerators"] else []
@@ -251,15 +268,20 @@ def _group(group: Data, scale: int) -> GroupCard:
     part = [group["slurm"]] if group["slurm"] else []
     part += ["restricted"] if group["restricted"] else []
     least = group["count"] if group["min"] is None else group["min"]
-    total = min(-(-_here(group) // scale), _PER_LINE * _LINES)
-    sure = min(-(-least // (max(1, shared) * scale)), total)
+    total, each = min(-(-_here(group) // scale), _PER_LINE * _LINES), max(1, shared) * scale
+    bad = min(-(-seen.bad // each), total) if seen else 0
+    sure = min(-(-(seen.well if seen else least) // each), total - bad)
+    if seen:
+        missing = max(group["count"] - seen.well - seen.bad, 0)
+        counts = {"run": seen.well, "need a look": seen.bad, "missing": missing}
+        part.append(", ".join(f"{count:,} {word}" for word, count in counts.items() if count or word == "run"))
     return GroupCard(
         name=group["name"],
         capacity=group["capacity"],
         hue=hue(group),
         size=size,
         brings=[" · ".join(brings) or "no accelerators", *([" · ".join(part)] if part else [])],
-        squares=Squares(sure, total),
+        squares=Squares(sure, bad, total),
     )
 
 

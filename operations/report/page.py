@@ -14,7 +14,7 @@ from ..output.templates import templates
 from .scene import Scene
 from .sections import alerts, architecture, benchmarks, changes, findings, jobs, permissions, quotas, status, work
 from .sections import cost as costs
-from .views import plural
+from .views import plural, words_of
 
 SECTIONS: Final[tuple[ModuleType, ...]] = (
     architecture,
@@ -64,6 +64,8 @@ class Page:
     """What surrounds the sections."""
 
     document: dict[str, Any]
+    day: str
+    """In words."""
     sheet: str
     digest: str
     """Of the style sheet: no other style counts."""
@@ -95,7 +97,7 @@ def page(document: dict[str, Any]) -> str:
         if document[section.ID]
     ]
     digest = b64encode(sha256(SHEET.encode()).digest()).decode()
-    view = Page(document, SHEET, digest, _tiles(document), sections)
+    view = Page(document, words_of(document["day"]), SHEET, digest, _tiles(document), sections)
     return f"{templates(_FOLDER).get_template('page.html.jinja').render(page=view)}\n"
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TypeAlias
 
 
@@ -80,6 +81,13 @@ class Tables:
     folded: Sequence[Table] = ()
     """Tables that open at a click, each named by its caption and its count of rows."""
     notes: Sequence[Cell] = ()
+
+
+def words_of(when: str) -> str:
+    """A day or a moment of ISO 8601 as people read it: 4 January 2027, 11:30 UTC."""
+    moment = datetime.fromisoformat(when)
+    hour = f", {moment.astimezone(UTC):%H:%M} UTC" if moment.tzinfo else ""
+    return f"{moment.day} {moment:%B %Y}{hour}"
 
 
 def plural(count: int) -> str:

@@ -1,20 +1,14 @@
 """A report in a real browser: nothing is asked of a network, nothing overflows, nothing is cut, and it prints."""
 
 import itertools
-import json
 import re
-import shutil
-import subprocess
-from collections.abc import Callable
-from html import escape, unescape
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from chromium import AXE, AXE_IS_THERE, CHROMIUM_IS_THERE, JUDGE, chromium, dark, frames, measured
 from first_come import first_come
 from loopback import Call, Reply, serving
-from needs import needs
 from podwright.config.catalog.instance_types import environment_types
 from podwright.operations.report import page as frame
 from podwright.operations.report.architecture import architecture
@@ -29,8 +23,7 @@ from podwright.planning.simulation.traces.generator import Made, generated
 from podwright.planning.simulation.traces.requested_work import demands, shapes
 from report_account import DAY, LONG, NAMES, assembly, large, loaded, report, scene
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = needs(CHROMIUM, "Chromium: Debian's package chromium")
+pytestmark = CHROMIUM_IS_THERE
 WIDTHS = (1280, 390)
 SIZES = list(itertools.product((1, 2, 3, 4), (1, 13, 50)))
 """Zones and groups."""
@@ -67,8 +60,7 @@ for (const frame of document.querySelectorAll("iframe")) {
     ground: view.getComputedStyle(page.body).backgroundColor,
   };
 }
-const said = document.createElement("pre"); said.id = "said"; said.textContent = JSON.stringify(out);
-document.body.append(said);
+say(out);
 """
 # What drawings that are files of their own say of themselves.
 MEASURE_FILES = """
@@ -88,49 +80,13 @@ for (const svg of document.querySelectorAll("body > svg")) {
     ground: getComputedStyle(inner).backgroundColor,
   });
 }
-const said = document.createElement("pre"); said.id = "said"; said.textContent = JSON.stringify(out);
-document.body.append(said);
+say(out);
 """
 
 
-@pytest.fixture
-def chromium(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        quiet = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
-        more = (
-            "--disable-component-update",
-            "--disable-sync",
-            "--disable-quic",
-            f"--user-data-dir={tmp_path / 'home'}",
-        )
-        command = [str(CHROMIUM), *quiet, *more, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-
-    return run
-
-
-def measured(chromium: Callable[..., Any], folder: Path, body: str, script: str, *arguments: str) -> Any:
-    """What a script says of a page with this body."""
-    file = folder / "measured.html"
-    file.write_text(f"<!doctype html><body>{body}<script>onload = () => {{ {script} }}</script></body>", "utf-8")
-    done = chromium("--dump-dom", "--virtual-time-budget=5000", *arguments, file.as_uri())
-    (output,) = re.findall(r'<pre id="said">(.*)</pre>', done.stdout, re.DOTALL)
-    return json.loads(unescape(output))
-
-
-def frames(name: str, text: str) -> str:
-    """The page in frames of several widths, which a script outside of them may measure."""
-    return "".join(
-        f'<iframe name="{name} {wide}" width="{wide}" height="900" srcdoc="{escape(text)}"></iframe>' for wide in WIDTHS
-    )
-
-
 @pytest.mark.parametrize(("name", "theme"), [("prod", "light"), ("sandbox", "light"), ("governed-hundred", "dark")])
-def test_nothing_overflows_and_nothing_is_cut(
-    name: str, theme: str, chromium: Callable[..., Any], tmp_path: Path
-) -> None:
-    dark = ("--force-dark-mode",) if theme == "dark" else ()
-    actual = measured(chromium, tmp_path, frames(name, page(report(name))), MEASURE, *dark)
+def test_nothing_overflows_and_nothing_is_cut(name: str, theme: str, tmp_path: Path) -> None:
+    actual = measured(tmp_path / "measured.html", frames(name, page(report(name)), WIDTHS), MEASURE, *dark(theme))
     assert len(actual) == len(WIDTHS)
     for observed in actual.values():
         assert observed["texts"] > 100
@@ -140,38 +96,33 @@ def test_nothing_overflows_and_nothing_is_cut(
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_pictures_of_work_are_read_on_a_desk_and_on_a_phone(
-    theme: str, chromium: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_pictures_of_work_are_read_on_a_desk_and_on_a_phone(theme: str, tmp_path: Path) -> None:
     environment = loaded("prod").environment
     types = environment_types(environment.instance_types)
     quotas = demands(environment_policy(environment, types), shapes(environment, types))
     made = simulation([policy_of(environment, types)], generated(quotas, Made(2, 1)), first_come, Assumptions())
     text = page(document(scene("prod", work=made)))
-    dark = ("--force-dark-mode",) if theme == "dark" else ()
-    actual = measured(chromium, tmp_path, frames("work", text), MEASURE, *dark)
+    actual = measured(tmp_path / "measured.html", frames("work", text, WIDTHS), MEASURE, *dark(theme))
     wrong = {name: {key: observed[key] for key in PROBLEMS} for name, observed in actual.items()}
     assert {name: observed for name, observed in wrong.items() if observed != PROBLEMS} == {}
 
 
-def test_a_drawing_with_long_names_and_many_groups_keeps_its_place(
-    chromium: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_a_drawing_with_long_names_and_many_groups_keeps_its_place(tmp_path: Path) -> None:
     bodies = [
-        frames(f"{zones} {groups}", page(report("prod") | {"architecture": large(zones, groups)}))
+        frames(f"{zones} {groups}", page(report("prod") | {"architecture": large(zones, groups)}), WIDTHS)
         for zones, groups in SIZES
     ]
-    actual = measured(chromium, tmp_path, "".join(bodies), MEASURE)
+    actual = measured(tmp_path / "measured.html", "".join(bodies), MEASURE)
     assert len(actual) == len(WIDTHS) * len(SIZES)
     wrong = {name: {key: observed[key] for key in PROBLEMS} for name, observed in actual.items()}
     assert {name: observed for name, observed in wrong.items() if observed != PROBLEMS} == {}
 
 
-def test_a_drawing_of_its_own_is_as_high_as_it_says(chromium: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_drawing_of_its_own_is_as_high_as_it_says(tmp_path: Path) -> None:
     clusters = [drawing(large(zones, groups), LONG, DAY) for zones, groups in SIZES]
     shipped = [drawing(architecture(loaded(name).environment, assembly(name)), name) for name in NAMES]
     body = "".join(map(drawing_file, [*shipped, *clusters]))
-    actual = measured(chromium, tmp_path, body, MEASURE_FILES)
+    actual = measured(tmp_path / "measured.html", body, MEASURE_FILES)
     assert len(actual) == len(NAMES) + len(SIZES)
     for name, observed in zip([*NAMES, *SIZES], actual, strict=True):
         assert (observed["left"], observed["beyond"], observed["high"], observed["ranges"]) == (0, [], [], []), name
@@ -180,7 +131,7 @@ def test_a_drawing_of_its_own_is_as_high_as_it_says(chromium: Callable[..., Any]
     assert {name: observed["cut"] for name, observed in zip(NAMES, actual, strict=False) if observed["cut"]} == {}
 
 
-def test_a_page_loads_nothing_and_complains_of_nothing(chromium: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_page_loads_nothing_and_complains_of_nothing(tmp_path: Path) -> None:
     asked: list[str] = []
     text = page(report("prod"))
 
@@ -196,9 +147,23 @@ def test_a_page_loads_nothing_and_complains_of_nothing(chromium: Callable[..., A
     assert [line for line in log.read_text(errors="replace").splitlines() if "CONSOLE" in line] == []
 
 
-def test_it_prints_with_everything_open(
-    chromium: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@AXE_IS_THERE
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nothing_is_in_the_way_of_a_reader_who_cannot_see_it(theme: str, tmp_path: Path) -> None:
+    # The page's own policy lets no script in.
+    text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page(report("prod")))
+    assert "Content-Security-Policy" not in text
+    (tmp_path / "axe.js").write_bytes(AXE.read_bytes())
+    body = frames("prod", text.replace("</body>", '<script src="axe.js"></script></body>'), (1280,))
+    script = f"""{JUDGE}
+    const view = document.querySelector("iframe").contentWindow;
+    view.document.querySelectorAll("details").forEach(one => one.open = true);
+    say(await judged(view));
+    """
+    assert measured(tmp_path / "measured.html", body, script, *dark(theme), milliseconds=60_000) == []
+
+
+def test_it_prints_with_everything_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def pages() -> int:
         file, pdf = tmp_path / "report.html", tmp_path / "report.pdf"
         file.write_text(page(report("prod")), encoding="utf-8")

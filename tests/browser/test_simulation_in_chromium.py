@@ -2,16 +2,14 @@
 
 import json
 import re
-import shutil
-import subprocess
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from chromium import CHROMIUM_IS_THERE, chromium, dark
 from first_come import first_come
-from needs import needs
 from podwright.config.catalog.instance_types import environment_types
 from podwright.config.loading.project import Project
 from podwright.operations.simulation.page import html
@@ -24,8 +22,7 @@ from podwright.planning.simulation.traces.requested_work import demands, shapes
 from podwright.planning.simulation.traces.trace import moved
 
 ROOT = Path(__file__).resolve().parents[2]
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = needs(CHROMIUM, "Chromium: Debian's package chromium")
+pytestmark = CHROMIUM_IS_THERE
 # Once everything is drawn: what is wider than the page, which figures are empty, and what the browser refused.
 MEASURE = """
 <script>
@@ -74,11 +71,8 @@ def test_everything_is_drawn_and_nothing_overflows(width: int, theme: str, page:
         'document.querySelector("iframe").contentDocument.querySelector("#said")), 3000)</script></body>',
         "utf-8",
     )
-    quiet = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
-    dark = ("--force-dark-mode",) if theme == "dark" else ()
-    more = ("--allow-file-access-from-files", f"--user-data-dir={tmp_path / 'home'}", "--virtual-time-budget=20000")
-    command = [str(CHROMIUM), *quiet, *dark, *more, "--dump-dom", file.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    more = (*dark(theme), "--allow-file-access-from-files", "--virtual-time-budget=20000")
+    done = chromium("--dump-dom", *more, file.as_uri())
     (output,) = re.findall(r'<pre id="said">(.*)</pre>', done.stdout, re.DOTALL)
     actual: dict[str, Any] = json.loads(unescape(output))
     wrong = {key: actual[key] for key in ("errors", "overflow", "empty", "beyond", "asked")}

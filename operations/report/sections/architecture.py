@@ -1,12 +1,13 @@
 """The drawing, and the same as tables."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
 
 from ..architecture import architecture
-from ..drawing import EFA_ONLY, Drawing, counted, drawing, hue
+from ..drawing import EFA_ONLY, Drawing, Seen, counted, drawing, hue
 from ..scene import Scene
 from ..time_line import said, unknown
 from ..views import Badge, Code, Table
@@ -30,8 +31,19 @@ def collect(scene: Scene) -> dict[str, Any]:
 
 def view(data: dict[str, Any], document: dict[str, Any]) -> View:
     """The drawing, with a table for each kind of what there is."""
-    drawn = drawing(data, data["name"], date.fromisoformat(document["day"]))
+    drawn = drawing(data, data["name"], date.fromisoformat(document["day"]), _seen(document["status"]))
     return View(drawn, [_subnets(data), _groups(data), _systems(data), _plans(data)])
+
+
+def _seen(status: dict[str, Any]) -> dict[str, Seen] | None:
+    """Nodes of groups as they were seen; None where nobody looked, or the nodes were not seen."""
+    if not status or status["cluster"] is None or "nodes" in status["unseen"]:
+        return None
+    bad = Counter(node["group"] for node in status["unhealthy"])
+    return {
+        group["name"]: Seen(max(group["current"] - bad[group["name"]], 0), bad[group["name"]])
+        for group in status["groups"]
+    }
 
 
 def _subnets(data: dict[str, Any]) -> Table:

@@ -54,13 +54,19 @@ def collect(scene: Scene) -> dict[str, Any]:
     policy = environment_policy(environment, environment_types(environment.instance_types))
     report = quotas.report(environment, policy)
     report["teams"].sort(key=lambda team: _natural(team["team"]))
-    flavors = {}
-    for name, flavor in policy.flavors.items():
-        resource = next((each for each in _MAIN if flavor.capacity.get(each)), CPU)
-        resource = next((each for each in flavor.capacity if each.rpartition("/")[2].startswith("mig-")), resource)
-        scale = 1000 if resource == CPU else 1
-        flavors[name] = {"resource": resource, "capacity": flavor.capacity.get(resource, 0) / scale}
+    flavors = [
+        {"flavor": name, "resource": resource, "unit": word, "capacity": amount / size}
+        for name, flavor in policy.flavors.items()
+        for resource, amount in _main(flavor.capacity).items()
+        for word, size in (quotas.unit(resource),)
+    ]
     return report | {"flavors": flavors}
+
+
+def _main(capacity: Mapping[str, int]) -> Mapping[str, int]:
+    """What a flavor is drawn by: its accelerators, whole ones beside each kind of partitions; without any, its vCPUs."""
+    devices = {name: amount for name, amount in capacity.items() if amount and (name in _MAIN or "/mig-" in name)}
+    return devices or {CPU: capacity.get(CPU, 0)}
 
 
 def view(data: dict[str, Any], document: dict[str, Any]) -> View:
@@ -72,7 +78,7 @@ def view(data: dict[str, Any], document: dict[str, Any]) -> View:
     return View(
         environment=data["environment"],
         intro=f"{kept_by} Priorities: {priorities}." if priorities else kept_by,
-        flavors=[_flavor(data, name) for name in data["flavors"]],
+        flavors=[_flavor(data, drawn) for drawn in data["flavors"]],
         teams=_teams(data),
         every=_every(data) if len(data["teams"]) <= _ALL_RESOURCES else None,
         notes=data["notes"],
@@ -84,30 +90,25 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part or 0), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
-def _shares(data: dict[str, Any], flavor: str) -> dict[str, Mapping[str, Any]]:
-    """The quotas of a flavor's main resource, by team."""
-    resource = data["flavors"][flavor]["resource"]
+def _shares(data: dict[str, Any], drawn: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The quotas of a flavor's resource, by team."""
     return {
         team["team"]: quota
         for team in data["teams"]
         for quota in team["quotas"]
-        if quota["flavor"] == flavor and quota["resource"] == resource
+        if (quota["flavor"], quota["resource"]) == (drawn["flavor"], drawn["resource"])
     }
 
 
-def _unit(shares: Mapping[str, Mapping[str, Any]]) -> str:
-    return next((quota["unit"] for quota in shares.values()), "")
-
-
-def _flavor(data: dict[str, Any], flavor: str) -> Flavor:
-    capacity, shares = data["flavors"][flavor]["capacity"], _shares(data, flavor)
+def _flavor(data: dict[str, Any], drawn: Mapping[str, Any]) -> Flavor:
+    capacity, shares = drawn["capacity"], _shares(data, drawn)
     held = {team: quota["guaranteed"] for team, quota in shares.items() if quota["guaranteed"]}
     guaranteed = sum(held.values())
-    words = f"{guaranteed:,g} of {capacity:,g} {_unit(shares)} guaranteed to {len(held)} team{plural(len(held))}"
+    words = f"{guaranteed:,g} of {capacity:,g} {drawn['unit']} guaranteed to {len(held)} team{plural(len(held))}"
     by = f": {_held(held)}" if held else ""
     over = f"; that is {guaranteed - capacity:,g} more than there are" if guaranteed > capacity else ""
     free = f"; nobody's: {capacity - guaranteed:,g}" if guaranteed < capacity else ""
-    return Flavor(flavor, list(_parts(held, capacity)), words + over, by + free)
+    return Flavor(drawn["flavor"], list(_parts(held, capacity)), words + over, by + free)
 
 
 def _parts(held: Mapping[str, float], capacity: float) -> Iterator[Segment]:
@@ -134,16 +135,17 @@ def _held(held: Mapping[str, float]) -> str:
 
 def _teams(data: dict[str, Any]) -> Table:
     """A row for each team, with a bar for each flavor; a full one is the most that any team can hold of it."""
-    shares = {name: _shares(data, name) for name in data["flavors"]}
-    most = {name: max(map(_whole, held.values()), default=0) or 1 for name, held in shares.items()}
+    shares = [_shares(data, drawn) for drawn in data["flavors"]]
+    most = [max(map(_whole, held.values()), default=0) or 1 for held in shares]
+    columns = (f"{drawn['flavor']}, {drawn['unit']}" for drawn in data["flavors"])
     rows = []
     for team in data["teams"]:
         name = f"{team['team']} ({team['department']})" if team["department"] else team["team"]
-        bars = [_bar(held.get(team["team"]), most[flavor]) for flavor, held in shares.items()]
+        bars = [_bar(held.get(team["team"]), whole) for held, whole in zip(shares, most, strict=True)]
         rows.append((name, team["share"].replace("_", " "), team["weight"], *bars))
     return Table(
         caption="Guaranteed, and how far borrowing may go; a full bar is the most that any team can hold of the type",
-        headers=("team", "share", "weight", *(f"{name}, {_unit(held)}" for name, held in shares.items())),
+        headers=("team", "share", "weight", *columns),
         rows=rows,
         right=(2,),
         kind="dense" if len(rows) > _DENSE_FROM else "teams",

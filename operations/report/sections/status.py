@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ..scene import Scene
-from ..views import Badge, Cell, Fact, Table, Tables
+from ..views import Badge, Cell, Fact, Table, Tables, words_of
 
 ID: Final = "status"
 TITLE: Final = "Status"
@@ -20,11 +20,11 @@ def view(data: dict[str, Any], document: dict[str, Any]) -> Tables:
     """Groups, and what there is of nodes that need a look, quotas in use, plans, events and things not seen."""
     cluster = data["cluster"]
     if cluster is None:
-        return Tables(f"There was no cluster at {data['at']}.")
+        return Tables(f"There was no cluster at {words_of(data['at'])}.")
     where = " in the sandbox: no instance runs there" if data["sandbox"] else ""
-    events = [(event["at"], event["level"], event["about"], event["text"]) for event in data["events"]]
+    events = [(words_of(event["at"]), event["level"], event["about"], event["text"]) for event in data["events"]]
     return Tables(
-        intro=f"As seen at {data['at']}{where}.",
+        intro=f"As seen at {words_of(data['at'])}{where}.",
         facts=[
             Fact("Cluster", cluster["name"]),
             Fact("Status", _status(cluster["status"])),
@@ -81,15 +81,15 @@ def _plans(plans: Sequence[dict[str, Any]]) -> Table:
         (
             plan["name"],
             _status(plan["status"]),
-            plan["until"] or plan["from"],
+            *(words_of(plan[edge]) if plan[edge] else "" for edge in ("from", "until")),
             plan["total"],
             plan["in_use"],
             plan["unhealthy"],
         )
         for plan in plans
     ]
-    headers = ("plan", "status", "until", "instances", "in use", "unhealthy")
-    return Table("Training plans", headers, rows, right=(3, 4, 5))
+    headers = ("plan", "status", "next from", "until", "instances", "in use", "unhealthy")
+    return Table("Training plans", headers, rows, right=(4, 5, 6))
 
 
 def _status(status: str) -> Cell:

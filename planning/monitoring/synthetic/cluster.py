@@ -18,8 +18,7 @@ from ....config.settings.governance.teams import Engine
 from ...quota.team_names import team_namespace
 
 HOUR = 3600.0
-_CHECKPOINT_EVERY, _CHECKPOINT_SECONDS = 1800.0, 120.0
-_BUSY, _SAVING = 0.93, 0.12
+_BUSY, _SAVING = 0.93, 0.03
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +63,7 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A team's job on some nodes, all GPUs of each. It trains and, every half hour, saves a checkpoint."""
+    """A team's job on some nodes, all GPUs of each. It trains and, every so often, saves a checkpoint."""
 
     name: str
     team: str
@@ -80,11 +79,18 @@ class Job:
     """When it was restarted; each time it trains nothing for `RESTART_SECONDS`."""
     engine: Engine = "hyperpod"
     """What decides about it, and so names the team's namespace."""
+    checkpoint_every: float = 1800.0
+    """Seconds from a checkpoint to the next one."""
+    checkpoint_seconds: float = 120.0
 
     @property
     def namespace(self) -> str:
         """Where its pods are."""
         return team_namespace(self.engine, self.team)
+
+    def waits(self, timestamp: float) -> bool:
+        """Whether it waits for quota; one that is restarted keeps its own."""
+        return self.start not in self.restarts and self.start - self.queued <= timestamp < self.start
 
 
 RESTART_SECONDS = 600.0
@@ -93,13 +99,23 @@ RESTART_SECONDS = 600.0
 
 @dataclass(frozen=True, kw_only=True)
 class Team:
-    """A team with what it is guaranteed, in GPUs."""
+    """A team."""
 
     name: str
-    gpus: int
+    gpus: Mapping[str, int]
+    """What it is guaranteed, by instance type."""
     weight: int = 10
     pending: int = 0
-    """Workloads that wait."""
+    """Workloads that wait, besides the jobs of the cluster."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preemption:
+    """A team's job loses its place to another one's."""
+
+    team: str
+    by: str
+    at: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +165,7 @@ class SyntheticCluster:
     teams: list[Team] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
     plans: list[Plan] = field(default_factory=list)
+    preemptions: list[Preemption] = field(default_factory=list)
     endpoints: list[str] = field(default_factory=list)
     """Models that answer requests."""
     budget_usd: float = 400000.0
@@ -174,7 +191,7 @@ class SyntheticCluster:
             return 0.0
         if job.restarts and any(0 <= timestamp - restart < RESTART_SECONDS for restart in job.restarts):
             return 0.0
-        saving = (timestamp - job.start) % _CHECKPOINT_EVERY > _CHECKPOINT_EVERY - _CHECKPOINT_SECONDS
+        saving = (timestamp - job.start) % job.checkpoint_every > job.checkpoint_every - job.checkpoint_seconds
         return _SAVING if saving else _BUSY
 
     def used(self, team: str, timestamp: float, instance_type: str = "") -> int:
@@ -229,7 +246,7 @@ def synthetic_cluster(
         for name, plan in environment.training_plans.items()
     ]
     teams, jobs = teams_and_jobs(list(environment.governance.teams) or ["research"], accelerated, start)
-    engine = environment.governance.engine or "hyperpod"
+    engine, observed = environment.governance.engine or "hyperpod", environment.observability
     return SyntheticCluster(
         cluster=environment.cluster.name,
         orchestrator="slurm" if environment.cluster.orchestrator == "slurm" else "eks",
@@ -242,6 +259,7 @@ def synthetic_cluster(
         teams=teams,
         jobs=[replace(job, engine=engine) for job in jobs],
         plans=plans,
+        budget_usd=observed.budget_usd_per_month if observed and observed.budget_usd_per_month else 400_000.0,
         file_system_gib=float(environment.storage.lustre.capacity_gib or 1200) if environment.storage.lustre else 0.0,
     )
 
@@ -254,10 +272,15 @@ def teams_and_jobs(names: list[str], nodes: list[Node], start: float) -> tuple[l
 
 def _teams(names: list[str], nodes: list[Node]) -> list[Team]:
     """All GPUs that there are, shared evenly; the first gets what is over."""
-    gpus = sum(node.gpus for node in nodes)
-    each = gpus // len(names)
+    held = Counter[str]()
+    for node in nodes:
+        held[node.instance_type] += node.gpus
     return [
-        Team(name=name, gpus=each + (gpus - each * len(names) if index == 0 else 0), weight=60 - 10 * min(index, 5))
+        Team(
+            name=name,
+            gpus={each: gpus // len(names) + (gpus % len(names) if index == 0 else 0) for each, gpus in held.items()},
+            weight=60 - 10 * min(index, 5),
+        )
         for index, name in enumerate(names)
     ]
 

@@ -113,10 +113,14 @@ def _replaced(cluster: SyntheticCluster, fault: Fault, node: Node) -> None:
     cluster.nodes.append(fresh)
     later = list(cluster.jobs)
     for position, job in enumerate(cluster.jobs):
-        if node.name in job.nodes and job.start <= leaves < job.end:
-            names = tuple(fresh.name if name == node.name else name for name in job.nodes)
-            later[position] = replace(job, end=leaves)
-            later.append(replace(job, nodes=names, start=joins, queued=joins - leaves, restarts=(joins,)))
+        if node.name not in job.nodes or job.end <= leaves:
+            continue
+        moved = replace(job, nodes=tuple(fresh.name if name == node.name else name for name in job.nodes))
+        if job.start > leaves:
+            later[position] = moved
+            continue
+        later[position] = replace(job, end=leaves)
+        later.append(replace(moved, start=joins, queued=joins - leaves, restarts=(joins,)))
     cluster.jobs = later
 
 

@@ -30,7 +30,9 @@ def history(*clusters: SyntheticCluster, names: Collection[str] | None = None) -
         lines += _head(metric)
         signal = signal_of(metric)
         for cluster in clusters:
-            for series in _cut(cluster, metric) if _has(cluster, metric) else ():
+            found = _cut(cluster, metric) if _has(cluster, metric) else ()
+            # A pod of one name is on one node after the other, and the samples of its series have to be in order.
+            for series in sorted(found, key=lambda one: one.start):
                 name = f"{metric.name}{_labelled(series_of(metric, series))}"
                 samples = _samples(cluster, metric, signal, series)
                 lines += [f"{name} {value:.10g} {timestamp:.0f}" for timestamp, value in samples]

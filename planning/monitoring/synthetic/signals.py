@@ -88,15 +88,8 @@ def _condition(cluster: SyntheticCluster, series: SeriesSource, timestamp: float
     return float(series.labels["status"] == good)
 
 
-def _flavor_share(cluster: SyntheticCluster, series: SeriesSource) -> float:
-    # A node that leaves is not counted into what teams were promised.
-    gpus = [node for node in cluster.nodes if node.gpus and node.left == inf]
-    here = sum(node.gpus for node in gpus if node.instance_type == series.labels["flavor"])
-    return here / (sum(node.gpus for node in gpus) or 1)
-
-
 def _quota(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
-    return round(series.team.gpus * _flavor_share(cluster, series)) if series.team else 0.0
+    return float(series.team.gpus.get(series.labels["flavor"], 0)) if series.team else 0.0
 
 
 def _used(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
@@ -105,13 +98,28 @@ def _used(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> 
 
 def _weighted_share(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
     assert series.team is not None
-    over = max(cluster.used(series.team.name, timestamp) - series.team.gpus, 0)
+    over = max(cluster.used(series.team.name, timestamp) - sum(series.team.gpus.values()), 0)
     # As Kueue counts it: thousandths of what could be lent, divided by the weight.
-    return 1000.0 * over / (sum(team.gpus for team in cluster.teams) or 1) / max(series.team.weight, 1)
+    return 1000.0 * over / (sum(sum(team.gpus.values()) for team in cluster.teams) or 1) / max(series.team.weight, 1)
 
 
 def _pending(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
-    return float(series.team.pending) if series.team and series.labels["status"] == "active" else 0.0
+    if series.team is None or series.labels["status"] != "active":
+        return 0.0
+    waiting = sum(job.team == series.team.name and job.waits(timestamp) for job in cluster.jobs)
+    return float(series.team.pending + waiting)
+
+
+def _preempted(side: str, reason: str) -> Signal:
+    """Jobs of a queue's team that lost their place to others, or whose place it took; by the growth of a second."""
+
+    def rate(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+        if series.team is None or series.labels["reason"] != reason:
+            return 0.0
+        moments = [one.at for one in cluster.preemptions if getattr(one, side) == series.team.name]
+        return sum(timestamp - cluster.step < at <= timestamp for at in moments) / cluster.step
+
+    return rate
 
 
 def _running(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
@@ -274,12 +282,8 @@ _SIGNALS: Final[Mapping[str, Signal]] = {
     "kueue_reserving_active_workloads": _running,
     "kueue_admitted_workloads_total": _constant(_ADMISSIONS),
     "kueue_quota_reserved_workloads_total": _constant(_ADMISSIONS),
-    "kueue_evicted_workloads_total": lambda cluster, series, timestamp: (
-        1 / 7200 if series.labels["reason"] == "Preempted" else 0.0
-    ),
-    "kueue_preempted_workloads_total": lambda cluster, series, timestamp: (
-        1 / 7200 if series.labels["reason"] == "InCohortReclamation" else 0.0
-    ),
+    "kueue_evicted_workloads_total": _preempted("team", "Preempted"),
+    "kueue_preempted_workloads_total": _preempted("by", "InCohortReclamation"),
     "kueue_admission_wait_time_seconds_bucket": _bucket(_ADMISSIONS, _QUEUE_SECONDS),
     "kueue_quota_reserved_wait_time_seconds_bucket": _bucket(_ADMISSIONS, _QUEUE_SECONDS),
     "kueue_admission_wait_time_seconds_sum": _constant(_ADMISSIONS * _QUEUE_SECONDS * 1.3),

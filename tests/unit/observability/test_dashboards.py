@@ -319,7 +319,7 @@ def test_the_preview_draws_every_panel_into_one_file(answers: dict[str, list[lis
     parsed = Parsed(made)
     assert parsed.pages == list(NAMES)
     assert parsed.panels == sum(len(one.panels) for one in pages())
-    [data] = re.findall(r"<script>const figures = (.*?);\nfunction show", made, re.DOTALL)
+    [data] = re.findall(r"<script>const figures = (.*?);\n// Lines", made, re.DOTALL)
     figures = json.loads(data.replace("<\\/", "</"))
     assert set(parsed.places) == set(figures)
     assert all(item["data"] for item in figures.values())
@@ -339,12 +339,21 @@ def test_a_line_ends_where_its_series_does() -> None:
 
 
 def test_bars_have_the_colour_of_the_step_they_reached() -> None:
-    drawn = figure(panel("storage", "Full"), [series(0.9, name="a"), series(0.1, name="b")], SPAN)
+    drawn = text(panel("storage", "Full"), [series(0.1, name="b"), series(0.9, name="a")]).bars
+    assert [(bar.name, bar.value, bar.percent, bar.colour) for bar in drawn] == [
+        ("a", "90 %", 90, "#c2302a"),
+        ("b", "10 %", 10, "#2f7d4f"),
+    ]
+
+
+def test_lines_are_named_below_them_unless_they_are_many() -> None:
+    hottest = panel("cluster", "Hottest")
+    named = text(hottest, [series(60, name="a"), series(70, name="b")]).names
+    drawn = figure(hottest, [series(60, name="a"), series(70, name="b")], SPAN)
     assert drawn
-    assert dict(zip(drawn["data"][0]["y"], drawn["data"][0]["marker"]["color"], strict=True)) == {
-        "a": "#c2302a",
-        "b": "#2f7d4f",
-    }
+    assert [name.name for name in named] == [line["name"] for line in drawn["data"]]
+    assert [name.colour for name in named] == list(drawn["layout"]["colorway"][:2])
+    assert text(hottest, [series(60, name=str(number)) for number in range(9)]).names == []
 
 
 def test_a_table_has_a_row_for_labels_and_a_column_for_each_query() -> None:

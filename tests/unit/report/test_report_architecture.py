@@ -1,7 +1,9 @@
 """What a report reads from templates: zones, addresses, groups, storage, plans and the roles with their reasons."""
 
+import json
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from podwright.constructs.hyperpod.training_plan.handler.reminders import BEFORE
 from podwright.operations.report.architecture import architecture
 from podwright.operations.report.assembly import Assembly, read_assembly
 from podwright.operations.report.iam import foreigners, roles
+from podwright.operations.report.sections import quotas
 from podwright.operations.report.time_line import REMINDERS, said, time_line, unknown
 from podwright.planning.rules.network.addresses import demand
 from report_account import NAMES, REASON, assembly, changed, loaded, report, write_assembly
@@ -228,6 +231,37 @@ def test_whoever_comes_from_another_account_is_named(principal: Any, condition: 
 
 
 def test_quotas_are_counted_in_accelerators_and_teams_in_natural_order() -> None:
-    quotas = report("prod")["quotas"]
-    assert quotas["flavors"]["ml.p5en.48xlarge"] == {"resource": "nvidia.com/gpu", "capacity": 128}
-    assert [team["team"] for team in quotas["teams"]] == ["product", "research"]
+    shared = report("prod")["quotas"]
+    whole = {"flavor": "ml.p5en.48xlarge", "resource": "nvidia.com/gpu", "unit": "GPU", "capacity": 128}
+    assert whole in shared["flavors"]
+    assert [team["team"] for team in shared["teams"]] == ["product", "research"]
+
+
+def test_partitions_stand_beside_whole_gpus_of_a_type() -> None:
+    environment = loaded("dev").environment
+    whole = environment.instance_groups["slices"].model_copy(update={"labels": {}})
+    governance = environment.governance.model_copy(update={"engine": "hyperpod"})
+    groups = {**environment.instance_groups, "whole": whole}
+    mixed = environment.model_copy(update={"instance_groups": groups, "governance": governance})
+    data = quotas.collect(SimpleNamespace(environment=mixed))  # type: ignore[arg-type]
+    bars = quotas.view(data, {}).flavors
+    words = {(bar.name, bar.words.partition(" guaranteed")[0]) for bar in bars}
+    assert words >= {("ml.p4d.24xlarge", "56 of 56 mig-1g.5gb"), ("ml.p4d.24xlarge", "0 of 8 GPU")}
+
+
+@pytest.mark.parametrize(
+    ("policies", "arrow"),
+    [
+        ({"AutoImportPolicy": {"Events": ["NEW"]}}, "←"),
+        ({"AutoExportPolicy": {"Events": ["NEW"]}}, "→"),
+        ({"AutoImportPolicy": {"Events": ["NEW"]}, "AutoExportPolicy": {"Events": ["NEW"]}}, "⇄"),
+    ],
+)
+def test_an_association_points_where_files_go(policies: Any, arrow: str) -> None:
+    templates = json.loads(json.dumps(dict(assembly("prod").stacks)))
+    for template in templates.values():
+        for resource in template["Resources"].values():
+            if resource["Type"] == "AWS::FSx::DataRepositoryAssociation":
+                resource["Properties"]["S3"] = policies
+    systems = architecture(loaded("prod").environment, Assembly("prod", templates))["file_systems"]
+    assert [f"/datasets {arrow} s3://acme-datasets"] in [system["repositories"] for system in systems]

@@ -9,7 +9,7 @@ import pytest
 
 from podwright.operations.report import drawing as drawn
 from podwright.operations.report.architecture import architecture
-from podwright.operations.report.drawing import HUES, GroupCard, SubnetBox, drawing
+from podwright.operations.report.drawing import HUES, GroupCard, Seen, SubnetBox, drawing
 from podwright.operations.report.drawing_file import drawing_file
 from report_account import DAY, LONG, NAMES, ROOT, assembly, large, loaded
 
@@ -127,3 +127,16 @@ def test_text_has_contrast_on_every_ground_in_both_themes(theme: int) -> None:
 def test_every_capacity_has_a_colour_of_the_sheet() -> None:
     assert set(HUES.values()) <= set(MEANINGS)
     assert len(set(HUES.values())) == len(HUES)
+
+
+def test_squares_show_what_was_seen_of_the_nodes() -> None:
+    actual = large(1, 1)
+    actual["groups"][0] |= {"name": "h200", "zones": [actual["zones"][0]["id"]], "count": 16, "min": None}
+    seen = drawing(actual, "x", None, {"h200": Seen(13, 1)})
+    (group,) = seen.zones[0].subnets[-1].groups
+    assert (group.squares.sure, group.squares.bad, group.squares.total) == (13, 1, 16)
+    assert "13 run, 1 need a look, 2 missing" in group.title
+    assert seen.square.endswith("a red one needs a look, an empty one is missing")
+    assert 'class="bad"' in drawing_file(seen)
+    (gone,) = drawing(actual, "x", None, {}).zones[0].subnets[-1].groups
+    assert gone.squares.sure == 0

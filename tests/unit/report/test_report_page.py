@@ -38,13 +38,16 @@ def live(**provided: Any) -> dict[str, Any]:
         "unhealthy": [
             {"id": "i-1", "group": "h200", "status": "Failure", "message": "", "health": "x", "fault": "Xid"}
         ],
-        "events": [{"at": "10:00", "level": "Warn", "about": "i-1", "text": "is being replaced"}],
+        "events": [{"at": "2026-11-22T09:58:00+00:00", "level": "Warn", "about": "i-1", "text": "is being replaced"}],
         "teams": [
             {"team": "research", "used": {"nvidia.com/gpu": 80}, "borrowed": {}, "running": 3, "waiting": 2},
             {"team": "product", "used": None, "borrowed": None, "running": None, "waiting": None},
         ],
         "plans": [
-            {"name": "q1", "status": "Active", "from": "", "until": "2027", "total": 16, "in_use": 15, "unhealthy": 1}
+            {
+                **{"name": "q1", "status": "Active", "from": "", "until": "2027-02-01T11:30:00+00:00"},
+                **{"total": 16, "in_use": 15, "unhealthy": 1},
+            }
         ],
         "unseen": {"queues": "no way to it from here"},
     }
@@ -132,6 +135,9 @@ def poisoned(value: Any, depth: int = 0) -> Any:
             "end",
             "role",
             "day",
+            "at",
+            "from",
+            "until",
             "state",
             "engine",
             "verdict",
@@ -150,9 +156,6 @@ def test_no_text_of_a_file_or_of_aws_becomes_markup() -> None:
     assert ranges
     hostile = poisoned(actual)
     hostile["benchmarks"]["groups"] = {f"h200{HOSTILE}": "gate"}
-    hostile["quotas"]["flavors"] = {name + HOSTILE: item for name, item in actual["quotas"]["flavors"].items()}
-    for flavor in hostile["quotas"]["flavors"].values():
-        flavor["resource"] = "nvidia.com/gpu" + HOSTILE
     hostile["environment"] = f"prod{HOSTILE}"
     tree = Tree(page(hostile))
     assert {tag for tag, _ in tree.elements} <= benign
@@ -207,7 +210,7 @@ def test_a_look_at_the_cluster_and_its_benchmarks() -> None:
                   "Latest results of 2 nodes", "Xid"):  # fmt: skip
         assert words in text
     deleted = document(scene("prod", live=live(cluster=None)))
-    assert "There was no cluster at 2026-11-22" in Tree(page(deleted)).text
+    assert "There was no cluster at 22 November 2026, 10:00 UTC" in Tree(page(deleted)).text
 
 
 def test_findings_quotas_cost_and_permissions_are_those_of_the_commands() -> None:
@@ -273,7 +276,7 @@ def test_the_command_writes_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyP
     more = ("--changes", "changes.json", "--benchmarks", "node.json", "--out", "report.html")
     assert run("prod", "--assembly", str(folder), "--date", "2026-11-22", *more) == 0
     text = (tmp_path / "report.html").read_text()
-    assert "as of 2026-11-22" in text
+    assert "as of 22 November 2026" in text
     assert "needs approval" in text
     assert "Latest results of 1 node." in text
 
