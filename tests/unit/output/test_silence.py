@@ -25,6 +25,7 @@ ACCOUNT = "arguments.account_of"
 MINUTE = 60.0
 SLOW = {
     "status prod": (ACCOUNT, "live.command.report"),
+    "import mine": ("adoption.command.opened_shell", "adoption.command.read"),
     "doctor prod": (ACCOUNT, "doctor.command.collect"),
     "collect prod": (ACCOUNT, "doctor.collect_command.collect"),
     "dashboards preview prod": ("dashboards.sources.made_up",),
