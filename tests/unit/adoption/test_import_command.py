@@ -1,4 +1,4 @@
-"""`podwright import` on a command line: what it refuses before it reads anything, and what it prints of a comparison."""
+"""`podwright import` on a command line: what it refuses before it reads, and what it prints of a comparison."""
 
 from pathlib import Path
 

@@ -22,9 +22,9 @@ from effect_cases import CASES, edited, reviewed
 from podwright.config.catalog.preflight_checks import preflight_checks
 from podwright.config.findings import Finding, Level
 from podwright.config.loading.project import Project
+from podwright.operations import cli
 from podwright.operations.adoption.command import _lines as import_lines
 from podwright.operations.adoption.differences import Comparison, Deviation
-from podwright.operations import cli
 from podwright.operations.benchmarks.table import write_tables
 from podwright.operations.canary import command as canary
 from podwright.operations.capacity.show import write_plans
