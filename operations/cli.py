@@ -38,8 +38,8 @@ class Command(NamedTuple):
 
 
 AREAS: Final = {
-    "Design": "init check explain project show size cost prices quotas simulate forecast report render capacity schema "
-    "completion",
+    "Design": "init import check explain project show size cost prices quotas simulate forecast report render capacity "
+    "schema completion",
     "Deploy": "preflight diff deploy scale canary destroy sandbox chart assets kernels images image workers",
     "Run": "submit run jobs why logs stop connect",
     "Observe": "status doctor collect dashboards alerts spend budgets bench shell",
@@ -49,6 +49,7 @@ AREAS: Final = {
 
 COMMANDS: Final = (
     Command("init", ".commands.init", "start a project: an environment file and a cdk.json, ready to deploy"),
+    Command("import", ".adoption.command", "write an environment file of a running HyperPod cluster, and compare both"),
     Command("check", ".commands.check", "check environment files and print every finding"),
     Command(
         "project", ".commands.project", "print the environments of the project, and the links between their clusters"

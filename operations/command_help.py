@@ -34,6 +34,7 @@ EXAMPLES: Final = {
         "init my-clusters --interactive",
         "init my-clusters --from two-teams --region us-east-2 --zones use2-az1,use2-az2",
     ),
+    "import": ("import my-cluster --region us-east-2", "import my-cluster --name prod --json"),
     "check": ("check", "check prod --json"),
     "project": ("project", "project --json"),
     "preflight": ("preflight prod", "preflight prod --policy > preflight-policy.json"),

@@ -34,20 +34,18 @@ class EksStack(cdk.Stack):
         environment, mirror, types = resolved.environment, resolved.mirror, resolved.types
         settings, groups = environment.cluster.eks, tuple(environment.groups.values())
         parts = network.network
+        # Zones of the cluster and not of the network: EKS takes no other zones later.
+        zones = environment.cluster.zones
+        own = {zone: subnet for zone, subnet in parts.control_plane_subnets.items() if zone in zones}
         # An existing cluster brings its own interfaces; its helpers then run beside the nodes.
-        subnets = parts.control_plane_subnets or parts.node_subnets
+        beside = {zone: subnet for zone, subnet in parts.node_subnets.items() if zone in zones}
 
         self.control_plane = EksControlPlane(
             self,
             "Eks",
             settings=settings,
             vpc=parts.vpc,
-            control_plane_subnets={
-                # Zones of the cluster and not of the network: EKS takes no other zones later.
-                zone: subnet
-                for zone, subnet in subnets.items()
-                if zone in environment.cluster.zones
-            },
+            control_plane_subnets=own or beside,
             node_security_group=parts.node_security_group,
             key=network.key,
             # EC2 refuses a rule that is there already.

@@ -116,10 +116,23 @@ def shell_account(region: str = "") -> Account:
     return Account("", region, None, os.environ)
 
 
-def sandbox_shell(project: Path) -> Account:
-    """The sandbox's own account, for what belongs to no environment. The sandbox is started when it is not running."""
+def opened_shell(region: str = "") -> Account:
+    """The account that the credentials of this shell open, once AWS has said which, in `region` or the shell's own.
+
+    Raises:
+        CommandError: no region, no credentials, expired or refused ones.
+    """
+    region = region or shell_account().session().region_name or ""
+    if not region:
+        raise CommandError("which region?", "--region us-west-2, or set AWS_REGION", 2)
+    id = _identity(region)["Account"]
+    return Account(id, region, _sandbox_of_shell(id), os.environ)
+
+
+def sandbox_shell(project: Path, account: str = SANDBOX_ACCOUNT, region: str = "us-west-2") -> Account:
+    """An account of the sandbox, for what belongs to no environment. The sandbox is started when it is not running."""
     require_sandbox()
-    return Account(SANDBOX_ACCOUNT, "us-west-2", start(project).endpoint, {})
+    return Account(account, region, start(project).endpoint, {})
 
 
 def require_sandbox() -> None:
@@ -146,13 +159,8 @@ def _aws_account(environment: Environment) -> Account:
         CommandError: no credentials, expired or refused ones, those of another account, a region out of reach; it says
             of these, and what to do.
     """
-    from botocore.exceptions import BotoCoreError, ClientError
-
     region = environment.region
-    try:
-        identity = shell_account(region).reader(Patience(5, 10, attempts=2)).client("sts").get_caller_identity()
-    except (BotoCoreError, ClientError) as error:
-        raise _explained(error, region) from None
+    identity = _identity(region)
     if identity["Account"] != environment.account:
         raise CommandError(
             f"the credentials belong to account {identity['Account']} ({identity['Arn']}), "
@@ -164,6 +172,16 @@ def _aws_account(environment: Environment) -> Account:
     if endpoint:
         register_plan(environment, endpoint)
     return Account(environment.account, region, endpoint, variables)
+
+
+def _identity(region: str) -> dict[str, Any]:
+    """Whom AWS takes this shell for. Raises CommandError, which says why it does not let anybody in."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        return shell_account(region).reader(Patience(5, 10, attempts=2)).client("sts").get_caller_identity()
+    except (BotoCoreError, ClientError) as error:
+        raise _explained(error, region) from None
 
 
 def _sandbox_of_shell(account: str) -> str | None:

@@ -37,6 +37,11 @@ class Unseen(PodwrightError):
         super().__init__(f"{what}: {why}")
         self.what, self.why, self.code = what, why, code
 
+    @property
+    def denied(self) -> bool:
+        """Whether the caller lacks a permission."""
+        return self.code in _DENIED
+
 
 def code_of(error: Any) -> str:
     """The error code of a ClientError."""

@@ -20,6 +20,7 @@ _ABSENT: Final = ("ResourceNotFound", "ResourceNotFoundException", "FileSystemNo
 _SAME_IN_GROUPS: Final = (
     *("InstanceGroupName", "InstanceType", "LifeCycleConfig", "ExecutionRole", "ThreadsPerCore"),
     *("OnStartDeepHealthChecks", "OverrideVpcConfig", "TrainingPlanArn", "SlurmConfig", "NetworkInterface"),
+    *("CapacityRequirements", "InstanceStorageConfigs"),
 )
 _LUSTRE: Final = (
     *("DataCompressionType", "DeploymentType", "EfaEnabled", "MetadataConfiguration", "PerUnitStorageThroughput"),
@@ -30,15 +31,22 @@ _OPENZFS: Final = ("DeploymentType", "ThroughputCapacity", "AutomaticBackupReten
 
 def _cluster(account: Account, name: str) -> Live | None:
     result = find(account, "sagemaker", "describe_cluster", _ABSENT, ClusterName=name)
-    if result is None:
-        return None
-    # In the words of the template as far as both call a thing the same; the rest follows.
-    same = ("ClusterName", "NodeRecovery", "NodeProvisioningMode", "TieredStorageConfig", "VpcConfig", "ClusterRole")
+    return None if result is None else cluster_properties(result)
+
+
+def cluster_properties(result: Mapping[str, Any]) -> Live:
+    """DescribeCluster's answer as a template has it."""
+    # What both call the same; the rest follows.
+    same = (
+        *("ClusterName", "NodeRecovery", "NodeProvisioningMode", "TieredStorageConfig", "VpcConfig", "ClusterRole"),
+        *("Orchestrator",),
+    )
     live: dict[str, Any] = {key: result[key] for key in same if key in result}
     live["InstanceGroups"] = [_group(group) for group in result.get("InstanceGroups", ())]
     live["RestrictedInstanceGroups"] = [_group(group) for group in result.get("RestrictedInstanceGroups", ())]
     if "AutoScaling" in result:
-        live["AutoScaling"] = {"Mode": result["AutoScaling"]["Mode"]}
+        scaling = result["AutoScaling"]
+        live["AutoScaling"] = {key: scaling[key] for key in ("Mode", "AutoScalerType") if key in scaling}
     return live
 
 
@@ -46,6 +54,8 @@ def _group(group: Mapping[str, Any]) -> dict[str, Any]:
     """An instance group as a template has it: what HyperPod is to reach, not what nodes have meanwhile."""
     live: dict[str, Any] = {key: group[key] for key in _SAME_IN_GROUPS if key in group}
     live["InstanceCount"] = group.get("TargetCount", group.get("CurrentCount"))
+    if "MinCount" in group:
+        live["MinInstanceCount"] = group["MinCount"]
     if "InstanceRequirements" in group:
         live["InstanceRequirements"] = {"InstanceTypes": group["InstanceRequirements"]["DesiredInstanceTypes"]}
     if version := group.get("DesiredImageReleaseVersion"):
@@ -58,11 +68,12 @@ def _group(group: Mapping[str, Any]) -> dict[str, Any]:
         "Labels": kubernetes.get("DesiredLabels", {}),
         "Taints": kubernetes.get("DesiredTaints", []),
     }
-    if "AutoPatchConfig" in group:
-        live["AutoPatchConfig"] = {"PatchingStrategy": group["AutoPatchConfig"]["PatchingStrategy"]}
-    if "ScheduledUpdateConfig" in group:
-        schedule = group["ScheduledUpdateConfig"]["ScheduleExpression"]
-        live["ScheduledUpdateConfig"] = {"ScheduleExpression": schedule}
+    for name, key in (("AutoPatchConfig", "PatchingStrategy"), ("ScheduledUpdateConfig", "ScheduleExpression")):
+        if name in group:
+            live[name] = {each: group[name][each] for each in (key, "DeploymentConfig") if each in group[name]}
+    if "EnvironmentConfig" in group:
+        config = group["EnvironmentConfig"]
+        live["EnvironmentConfig"] = {key: config[key] for key in ("FSxLustreConfig",) if key in config}
     return live
 
 

@@ -22,7 +22,7 @@ class GovernedCluster:
     """The cluster; `addon` says whether task governance is on it from the beginning."""
 
     def __init__(self, aws: Aws, name: str, *, addon: bool = True) -> None:
-        around = surroundings(aws)
+        self.around = around = surroundings(aws)
         eks_cluster(aws, around, name)
         until(lambda: aws("eks").describe_cluster(name=name)["cluster"]["status"] == "ACTIVE")
         self.name, self._description = name, aws("eks").describe_cluster(name=name)["cluster"]

@@ -1,7 +1,7 @@
 """Rules on the EKS control plane and on cluster-wide settings of HyperPod."""
 
 from ipaddress import IPv4Network
-from typing import get_args
+from typing import Final, get_args
 
 from ....config.catalog.eks_versions import eks_versions
 from ....config.catalog.instance_types import Catalog
@@ -115,11 +115,18 @@ def logs(eks: Eks) -> Problems:
         )
 
 
+# Add-ons that podwright installs on it follow the version that the file says it has.
+_TAKEN_OF_EXISTING: Final = {
+    *("existing", "admins", "deletion_protection"),
+    *("version", "addons", "addon_configurations"),
+}
+
+
 @rule("CLU008", WARNING, on=Eks, source="")
 def existing(eks: Eks) -> Problems:
     """Settings that an existing EKS cluster does not take."""
     if eks.existing:
-        for field in sorted(eks.model_fields_set - {"existing", "admins", "deletion_protection"}):
+        for field in sorted(eks.model_fields_set - _TAKEN_OF_EXISTING):
             if getattr(eks, field) not in (None, (), {}):
                 yield Problem(
                     field,

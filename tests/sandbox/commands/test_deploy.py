@@ -95,6 +95,7 @@ def test_life_of_a_project(project: Path) -> None:
     assert "Simulated: a stand-in for AWS" in printed
     report_on_it(project)
     say_what_other_quotas_would_have_done(project, file)
+    import_it(project)
 
     _, errors = run(project, "destroy", code=2)
     assert "--yes deletes without asking" in errors
@@ -102,6 +103,21 @@ def test_life_of_a_project(project: Path) -> None:
     assert all(name in printed for name in STACKS)
     assert json.loads(run(project, "status", "--json")[0])["stacks"] == []
     assert run(project, "destroy", "--yes")[0] == "sandbox: no stack to delete\n"
+
+
+def import_it(project: Path) -> None:
+    """The file that is read back from the cluster asks for the same cluster, quotas and policy."""
+    actual = json.loads(run(project, "import", "sandbox", "--sandbox", "--name", "again", "--json")[0])
+    assert (actual["gaps"], actual["findings"]) == ([], [])
+    comparison = actual["comparison"]
+    # The cluster, both quotas, the policy and the add-on of task governance.
+    assert comparison["compared"] == 5
+    assert [(item["property"], item["now"], item["file"]) for item in comparison["deviations"]] == [
+        ("Tags[podwright:environment].Value", "sandbox", "again")
+    ]
+    _, errors = run(project, "import", "sandbox", "--sandbox", "--name", "again", code=2)
+    assert "nothing is overwritten" in errors
+    (project / "environments/again.yaml").unlink()
 
 
 def refuse_to_take_nodes_away(project: Path, endpoint: str) -> None:

@@ -22,9 +22,11 @@ from screens import Screen, screen
 
 ROOT = Path(__file__).parents[3]
 ACCOUNT = "arguments.account_of"
+SHELL = "adoption.command.opened_shell"
 MINUTE = 60.0
 SLOW = {
     "status prod": (ACCOUNT, "live.command.report"),
+    "import mine": (SHELL, "adoption.command.read"),
     "doctor prod": (ACCOUNT, "doctor.command.collect"),
     "collect prod": (ACCOUNT, "doctor.collect_command.collect"),
     "dashboards preview prod": ("dashboards.sources.made_up",),
@@ -85,7 +87,9 @@ def test_something_is_said_before_each_slow_call(
     monkeypatch.setattr(sys, "stderr", heard.stream)
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     for target in SLOW[command]:
-        answer: Any = Account("111122223333", "us-west-2", None, {}) if target == ACCOUNT else CommandError("enough")
+        answer: Any = (
+            Account("111122223333", "us-west-2", None, {}) if target in (ACCOUNT, SHELL) else CommandError("enough")
+        )
         monkeypatch.setattr(f"podwright.operations.{target}", heard.call(answer))
     cli.main([*command.split(), "--project", str(ROOT)])
     assert heard.silences == [0.0] * len(SLOW[command])

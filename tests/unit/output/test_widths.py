@@ -23,6 +23,8 @@ from podwright.config.catalog.preflight_checks import preflight_checks
 from podwright.config.findings import Finding, Level
 from podwright.config.loading.project import Project
 from podwright.operations import cli
+from podwright.operations.adoption.command import _lines as import_lines
+from podwright.operations.adoption.differences import Comparison, Deviation
 from podwright.operations.benchmarks.table import write_tables
 from podwright.operations.canary import command as canary
 from podwright.operations.capacity.show import write_plans
@@ -153,6 +155,20 @@ def listed(_: Path) -> None:
     written(prices_command._lines(environment, rows, Path("environments/prod.yaml"), {rows[0].name: rows[0]}, False))
 
 
+def imported(_: Path) -> None:
+    """Groups that differ alike, a long list of subnets, and what stacks hold besides."""
+    subnets = [f"subnet-0123456789abcdef{number}" for number in range(6)]
+    why = "podwright names subnets and security groups for every group"
+    rows = [("InstanceGroups[{}].OverrideVpcConfig.Subnets", None, subnets, why)]
+    rows += [("Tags[podwright:environment].Value", "theirs", "mine", "podwright tags what it deploys")]
+    deviations = [
+        Deviation("AWS::SageMaker::Cluster training", path.format(name), now, file, why)
+        for path, now, file, why in rows
+        for name in ("system", "h200")
+    ]
+    written(import_lines(Comparison(4, tuple(deviations), {"mine-network": 1, "mine-cluster": 12}), "", "mine"))
+
+
 def many_nodes(_: Path) -> None:
     state = STATES["status"]
     node = state["nodes"][0] | {"status": "Failure", "message": "was given back because no capacity is there"}
@@ -162,6 +178,7 @@ def many_nodes(_: Path) -> None:
 
 SHOWN: dict[str, Show] = {
     "init": lambda folder: cli.main(["init", str(folder / "new")]),
+    "import": imported,
     "check": called("check"),
     "check prod": called("check", "prod"),
     "check, refused": called("check", str(ROOT / "tests/unit/output/refused.yaml")),
