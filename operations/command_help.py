@@ -60,6 +60,7 @@ EXAMPLES: Final = {
     "dashboards": ("dashboards preview prod", "dashboards export prod --out dashboards"),
     "explain": ("explain NET003", "explain GpuXid"),
     "completion": ("completion bash > ~/.local/share/bash-completion/completions/podwright", "completion zsh"),
+    "mcp": ("mcp --project my-clusters", "mcp --sandbox --allow-changes"),
     "schema": ("schema > environment.schema.json", "schema --part > environment-part.schema.json"),
     "diff": ("diff prod", "diff prod --require-approval --out change.json"),
     "drift": ("drift prod", "drift prod --all --json"),

@@ -62,7 +62,7 @@ def write_values(file: Path, path: tuple[str, ...], values: Values) -> None:
         _expect(text, changed, path, values)
         environment_from(replace(whole, data=_with(whole.data, path, values)), file.resolve().stem)
         mark = raw[: len(raw) - len(text.encode("utf-8"))]
-        _replace(target, mark + changed.encode("utf-8"))
+        replace_file(target, mark + changed.encode("utf-8"))
     except OSError as error:
         raise NotWritten(f"{file}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -224,7 +224,7 @@ def _expect(text: str, changed: str, path: tuple[str, ...], values: Values) -> N
         raise NotWritten(f"{'.'.join(path)} shares its settings with other parts of the file")
 
 
-def _replace(target: Path, content: bytes) -> None:
+def replace_file(target: Path, content: bytes) -> None:
     """Put `content` in the file's place at once, with its permissions, so that no crash leaves half of it."""
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     fresh = Path(name)
