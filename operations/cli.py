@@ -40,7 +40,7 @@ class Command(NamedTuple):
 AREAS: Final = {
     "Design": "init check explain project show size cost prices quotas simulate forecast report render capacity schema "
     "completion mcp",
-    "Deploy": "preflight diff deploy canary destroy sandbox chart assets kernels images image workers",
+    "Deploy": "preflight diff deploy scale canary destroy sandbox chart assets kernels images image workers",
     "Run": "submit run jobs why logs stop connect",
     "Observe": "status doctor collect dashboards alerts spend budgets bench shell",
     "Promote and maintain": "gate promote pipeline drift upgrade node drill",
@@ -86,6 +86,7 @@ COMMANDS: Final = (
     Command("drift", ".drift.command", "compare what runs with the templates that it was deployed from"),
     Command("pipeline", ".pipeline.command", "promote commits by a pipeline: its steps, its accounts, its deployment"),
     Command("deploy", ".commands.deploy", "check, synthesize and deploy an environment to AWS or to the sandbox"),
+    Command("scale", ".scaling.command", "give a group more or fewer nodes, in the file and on the cluster"),
     Command("canary", ".canary.command", "deploy one node of each instance group first, and wait for their verdicts"),
     Command("promote", ".promotion.command", "take the project's files from environment to environment"),
     Command("status", ".live.command", "print stacks, instance groups and nodes as they are now"),

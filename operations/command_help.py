@@ -63,6 +63,7 @@ EXAMPLES: Final = {
     "mcp": ("mcp --project my-clusters", "mcp --sandbox --allow-changes"),
     "schema": ("schema > environment.schema.json", "schema --part > environment-part.schema.json"),
     "diff": ("diff prod", "diff prod --require-approval --out change.json"),
+    "scale": ("scale prod h200 8", "scale prod h200 2 --remove i-0123456789abcdef0 i-0123456789abcdef1"),
     "drift": ("drift prod", "drift prod --all --json"),
     "pipeline": ("pipeline show", "pipeline bootstrap"),
     "deploy": ("deploy prod --sandbox", "deploy prod"),

@@ -14,7 +14,7 @@ from ...config.findings import Finding
 from ..cli import parser_of
 from ..output.console import taken
 
-_SYNTHESIZING: Final = ("deploy", "diff", "render", "report", "submit", "upgrade")
+_SYNTHESIZING: Final = ("deploy", "diff", "render", "report", "scale", "submit", "upgrade")
 _SYNTHESIS: Final = threading.Lock()
 """One at a time: they write the same cloud assembly, or speak with the one Node of this process."""
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from ...config.errors import CommandError, PodwrightError
 from . import audit
 from .declared import About, EnvironmentName, Word, tool
-from .plans import Plan, deployment, purchase, replacement, still_true, stop, submission
+from .plans import Plan, deployment, purchase, replacement, scaling, still_true, stop, submission
 from .replies import replied
 from .serving import session_of
 from .session import Session
@@ -75,9 +75,7 @@ class PlanTools:
 
     @tool(About("Plan a deployment", "podwright diff ENV --json", ("digest", "stacks", "cost"), True, more=_PLAN))
     def diff(self, environment: EnvironmentName) -> CallToolResult:
-        """What a deployment would change: effects, nodes renewed, data at risk, minutes, dollars. Gives the plan_id for
-        deploy. Synthesizes, and changes nothing.
-        """
+        """What a deployment would change: effects, nodes renewed, data at risk, dollars; the plan_id for deploy."""
         return self._shown(deployment(self._session, environment))
 
     @tool(About("Plan a submission", "podwright render jobs ENV JOB", "string", True, more=_PLAN))
@@ -97,11 +95,21 @@ class PlanTools:
         """What replacing nodes would do, and the plan_id for replace_nodes."""
         return self._shown(replacement(self._session, environment, nodes))
 
+    @tool(About("Plan a number of nodes", "podwright scale ENV GROUP N --dry-run", ("count",), True, more=_PLAN))
+    def plan_scale(
+        self,
+        environment: EnvironmentName,
+        group: Word,
+        count: Annotated[int, Field(ge=0, le=10_000)],
+        remove: Annotated[tuple[NodeId, ...], Field(description="where it shrinks: exactly the nodes that go")] = (),
+        stop_jobs: bool = False,
+    ) -> CallToolResult:
+        """What another number of nodes for a group would do; the plan_id for scale_group."""
+        return self._shown(scaling(self._session, environment, group, count, remove, stop_jobs))
+
     @tool(About("Plan a purchase", "podwright capacity search ENV PLAN --json", ("regions",), True, more=_PLAN))
     def plan_purchase(self, environment: EnvironmentName, plan: Word, max_upfront_usd: Dollars) -> CallToolResult:
-        """The cheapest offer for a training plan of the file under a limit in US dollars, and the plan_id for
-        reserve_capacity.
-        """
+        """The cheapest offer for a training plan of the file under a limit; the plan_id for reserve_capacity."""
         return self._shown(purchase(self._session, environment, plan, max_upfront_usd))
 
     def _shown(self, plan: Plan) -> CallToolResult:
@@ -176,6 +184,17 @@ class ChangeTools:
         """Replace the nodes that plan_replace showed, after the user has said yes."""
         return self._made("replace_nodes", environment, plan_id, consent, context)
 
+    @tool(About("Scale", "podwright scale ENV GROUP N", asks_aws=True, changes="aws", destructive=True, more=_OUTCOME))
+    def scale_group(
+        self,
+        environment: EnvironmentName,
+        plan_id: PlanId,
+        consent: Annotated[Consented, Resolve(asks("scale_group"))],
+        context: Context[Any, Any],
+    ) -> CallToolResult:
+        """Write, remove and deploy what plan_scale showed, after the user has said yes. Takes minutes."""
+        return self._made("scale_group", environment, plan_id, consent, context)
+
     @tool(About("Buy capacity", "podwright capacity reserve ENV PLAN", asks_aws=True, changes="aws", more=_OUTCOME))
     def reserve_capacity(
         self,
@@ -224,6 +243,7 @@ _STALE: Final = {
     "submit_job": "a file of the project has changed",
     "stop_job": "a file has changed, or the job is another or in another state",
     "replace_nodes": "a file has changed, or a node has another status",
+    "scale_group": "a file has changed, or the nodes, the jobs on them or what is deployed",
     "reserve_capacity": "a file has changed, or another offer is the cheapest",
 }
 

@@ -51,9 +51,7 @@ class EditTools:
         settings: Annotated[list[Setting], Field(min_length=1, max_length=50)],
         reason: Annotated[str, Field(max_length=500)],
     ) -> CallToolResult:
-        """What setting values in an environment's file would do: difference, findings, cost a month and quotas before
-        and after. Writes nothing; write_edit writes it. Comments stay.
-        """
+        """What setting values in a file would do: difference, findings, cost, quotas. Writes nothing; comments stay."""
         changes = [(setting.path, setting.value) for setting in settings]
         edit, consequences = proposed(Project.at(self._session.project), environment, changes)
         return self._shown(edit, consequences, reason)
@@ -71,9 +69,7 @@ class EditTools:
         ] = (),
         account: Annotated[str | None, Field(pattern=r"^\d{12}$", description="default: the sandbox's")] = None,
     ) -> CallToolResult:
-        """The file of a new environment with one cluster: a group of so many instances, and what it needs. Writes
-        nothing; write_edit writes it, and propose_edit changes it further.
-        """
+        """The file of a new environment: a cluster with a group of so many instances. Writes nothing."""
         beginning = Beginning(
             environment, account or SANDBOX_ACCOUNT, region, zones, instance_type=instance_type, count=count
         )
@@ -89,9 +85,7 @@ class EditTools:
         )
     )
     def write_edit(self, environment: EnvironmentName, edit_id: EditId) -> CallToolResult:
-        """Write a proposed edit into the environment's file. Nothing of AWS changes; an edit is written once, and not
-        over a file that has changed since.
-        """
+        """Write a proposed edit into the environment's file, once, unless the file has changed since it was shown."""
         edit = self._session.edits.get(edit_id)
         if edit is None or edit.environment != environment:
             raise CommandError(f"no edit {edit_id} of {environment} waits", "propose it again: an edit is written once")

@@ -81,23 +81,31 @@ def deployment(session: "Session", environment: str) -> Plan:
 
 
 def _deployment_lines(document: dict[str, Any]) -> list[str]:
-    """What the deployment does, in a few lines."""
+    """What the deployment does and costs, in a few lines."""
+    cost = document["cost"]
+    return [
+        f"Deploy {document['environment']} to account {document['account']} in {document['region']}?",
+        *_effect_lines(document),
+        f"Cost a month: {money(cost['before'])} before, {money(cost['after'])} after.",
+    ]
+
+
+def _effect_lines(document: dict[str, Any]) -> list[str]:
+    """What a change set does, and how long that takes."""
     changes = [change for stack in document["stacks"] for change in stack["changes"]]
     counts = {verb: sum(change["action"] == verb for change in changes) for verb in ("create", "update", "replace")}
     counts["delete"] = len(changes) - sum(counts.values())
     numbers = ", ".join(f"{count} to {verb}" for verb, count in counts.items() if count)
-    cost, (least, most) = document["cost"], document["duration"]["minutes"]
+    least, most = document["duration"]["minutes"]
     nodes = [f"{row['nodes']} of {row['group']}: {row['what']}" for row in document["nodes_restarted"]]
     data = [
-        f"{row['name']} ({row['holds']}; {'kept' if row['kept'] else 'deleted'})" for row in document["data_at_risk"]
+        f"{row['name']}, {'kept' if row['kept'] else 'deleted'}: {row['holds']}" for row in document["data_at_risk"]
     ]
     return [
-        f"Deploy {document['environment']} to account {document['account']} in {document['region']}?",
         f"Resources: {numbers or 'none'}.",
         f"Nodes renewed or gone: {_some(nodes)}.",
         f"Data at risk: {_some(data)}.",
         f"Time: {least} to {most} minutes, and what nobody published.",
-        f"Cost a month: {money(cost['before'])} before, {money(cost['after'])} after.",
     ]
 
 
@@ -183,6 +191,42 @@ def replacement(session: "Session", environment: str, nodes: Sequence[str]) -> P
     )
 
 
+def scaling(
+    session: "Session", environment: str, group: str, count: int, remove: Sequence[str] = (), stop_jobs: bool = False
+) -> Plan:
+    """Another number of nodes for a group: in the file, on the cluster and deployed. Fewer need the names of those that
+    go; what `podwright scale` blocks is for a person.
+    """
+    flags = (*["--stop-jobs"] * stop_jobs, *(["--remove", *remove] if remove else ()))
+    words = ("scale", environment, group, str(count), *flags)
+    said = session.ask(*words, "--dry-run", "--json")
+    document = said.document
+    refusal = "; ".join(document["blocked"])
+    if document["done"]:
+        refusal = f"{group} has {count} nodes, in the file and on the cluster: there is nothing to do"
+    counts, changes = document["count"], document["changes"]
+    jobs = [f"{job['name']} of {job['team'] or 'no team'} on {job['size']} nodes" for job in document["jobs"]]
+    cost = [document["cost"][when]["summary"].partition(" (")[0] for when in ("before", "after")]
+    lines = [
+        f"Scale {group} of {environment} from {counts['cluster']} to {count} nodes, in account {document['account']}?",
+        f"Nodes that go: {_some([node['node'] for node in document['leaving']])}.",
+        f"Jobs that stop: {_some(jobs)}.",
+        *(_effect_lines(changes) if changes else ()),
+        f"Cost by the file: {cost[0]}; afterwards: {cost[1]}.",
+    ]
+    return Plan(
+        tool="scale_group",
+        environment=environment,
+        words=words,
+        consent=("--yes", "--json"),
+        question="\n".join(lines),
+        seen=_digest(_files(session, environment), document["digest"]),
+        request={"group": group, "count": count, "remove": tuple(remove), "stop_jobs": stop_jobs},
+        refusal=refusal,
+        said=said,
+    )
+
+
 def purchase(session: "Session", environment: str, plan: str, max_upfront_usd: int) -> Plan:
     """A training plan of the file bought, once: the cheapest offer that fits and is in one part, and no other."""
     limit = min(max_upfront_usd, session.max_upfront_usd)
@@ -224,6 +268,7 @@ PLANNERS: Final[dict[str, Planner]] = {
     "submit_job": submission,
     "stop_job": stop,
     "replace_nodes": replacement,
+    "scale_group": scaling,
     "reserve_capacity": purchase,
 }
 """How each change is looked at again before it is made. A deployment does that itself: `--plan`."""

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from difflib import unified_diff
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from typing import Any
 from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 
 from ...config.errors import InvalidFile, PodwrightError
-from ...config.loading.load import environment_from, resolved
+from ...config.loading.load import LoadedEnvironment, environment_from, resolved
 from ...config.loading.source import Source, compose, parse_source, read_source
 
 Scalar = str | int | float | date
@@ -40,10 +41,51 @@ def write_plan(file: Path, plan: str, values: Values) -> None:
     write_values(file, ("training_plans", plan), values)
 
 
+@dataclass(frozen=True, slots=True)
+class FileEdit:
+    """A change of one file that is prepared and not written."""
+
+    file: Path
+    """The file that changes: an environment's own, or one that it extends."""
+    shown: str
+    """The same as people know it."""
+    before: bytes
+    after: bytes
+    loaded: LoadedEnvironment
+    """The environment as it would be."""
+
+    @property
+    def diff(self) -> str:
+        """The change as a unified diff; empty where there is none."""
+        old, new = (text.decode("utf-8-sig").splitlines() for text in (self.before, self.after))
+        return "\n".join(unified_diff(old, new, f"a/{self.shown}", f"b/{self.shown}", lineterm=""))
+
+    def write(self) -> None:
+        """Replace the file, as a whole or not at all. Raises NotWritten where it is no longer what was read."""
+        try:
+            if self.file.read_bytes() != self.before:
+                raise NotWritten(f"{self.shown} has changed since it was read")
+            if self.after != self.before:
+                replace_file(self.file, self.after)
+        except OSError as error:
+            raise NotWritten(f"{self.shown}: {error.strerror}") from None
+
+
 def write_values(file: Path, path: tuple[str, ...], values: Values) -> None:
     """Set `values` in the mapping at `path`, in the file that holds it: the environment's, or one that it extends.
 
     That file is replaced as a whole or not at all.
+
+    Raises:
+        NotWritten: as `edit_of`.
+    """
+    edit_of(file, path, values).write()
+
+
+def edit_of(
+    file: Path, path: tuple[str, ...], values: Values, *, shown: str | None = None, own: bool = False
+) -> FileEdit:
+    """The change that sets `values` in the mapping at `path`, in the file that holds it, or with `own` in `file` itself.
 
     Raises:
         NotWritten: the file is gone, locked or no longer an environment, does not have the mapping, or writes it in a
@@ -51,18 +93,21 @@ def write_values(file: Path, path: tuple[str, ...], values: Values) -> None:
     """
     try:
         file.stat()
-        whole = resolved(read_source(file), file)
+        whole = resolved(read_source(file, shown), file)
         # A link stays a link: what it points to is replaced.
-        target = holder(whole, file, path).resolve()
+        target = (file if own else holder(whole, file, path)).resolve()
         raw = target.read_bytes()
         text = raw.decode("utf-8-sig")
         changed = edited(text, path, values)
-        if changed == text:
-            return
         _expect(text, changed, path, values)
-        environment_from(replace(whole, data=_with(whole.data, path, values)), file.resolve().stem)
+        if own:
+            source = resolved(replace(parse_source(changed, whole.file), files={whole.file: file}), file)
+        else:
+            source = replace(whole, data=_with(whole.data, path, values))
         mark = raw[: len(raw) - len(text.encode("utf-8"))]
-        replace_file(target, mark + changed.encode("utf-8"))
+        after = mark + changed.encode("utf-8")
+        name = whole.file if own or path not in whole.positions else whole.position(path).file
+        return FileEdit(target, name, raw, after, environment_from(source, file.resolve().stem))
     except OSError as error:
         raise NotWritten(f"{file}: {error.strerror}") from None
     except UnicodeDecodeError:

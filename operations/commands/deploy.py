@@ -11,10 +11,11 @@ import argparse
 import sys
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ...config.errors import CommandError
-from ...config.findings import counted, errors
+from ...config.findings import Finding, counted, errors
 from ...config.loading.load import LoadedEnvironment
 from ...config.settings.environment import Environment
 from ...planning.delivery.missing_artifacts import missing_artifacts
@@ -73,11 +74,7 @@ def deploy(args: argparse.Namespace, counts: Mapping[str, int] | None = None, *,
     """
     loaded = load(args)
     environment = loaded.environment
-    checked = findings(environment, loaded.source)
-    # In the sandbox stand-ins take the place of charts and archives that nobody has fetched.
-    if not is_sandboxed(environment, args.sandbox):
-        checked += missing_artifacts(args.project, environment)
-        checked += chart_type_findings(args.project, environment, loaded.source)
+    checked = findings_before(loaded, args.project, sandbox=args.sandbox)
     write_findings(checked, sys.stderr)
     if errors(checked):
         write_note(f"nothing was deployed: {counted(checked)}")
@@ -121,6 +118,20 @@ def deploy(args: argparse.Namespace, counts: Mapping[str, int] | None = None, *,
             write_line()
             write_line(_next_steps(environment, sandbox=args.sandbox))
     return 0
+
+
+def findings_before(loaded: LoadedEnvironment, project: Path, *, sandbox: bool) -> list[Finding]:
+    """What is found in the files before anything is deployed."""
+    environment = loaded.environment
+    checked = findings(environment, loaded.source)
+    # In the sandbox stand-ins take the place of charts and archives that nobody has fetched.
+    if is_sandboxed(environment, sandbox):
+        return checked
+    return [
+        *checked,
+        *missing_artifacts(project, environment),
+        *chart_type_findings(project, environment, loaded.source),
+    ]
 
 
 def _is_healthy(args: argparse.Namespace, loaded: LoadedEnvironment, cdk: Cdk, progress: Progress) -> bool:

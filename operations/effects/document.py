@@ -1,8 +1,8 @@
 """A change set as one document: what changes, what that does, what it needs, how long it takes and what it costs."""
 
 import hashlib
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -77,18 +77,36 @@ def _values(change: ResourceChange) -> list[Any]:
 
 
 def change_set(
-    environment: Environment, account: Account, project: Path, assembly: Path, allowed: Collection[str] = ()
+    environment: Environment,
+    account: Account,
+    project: Path,
+    assembly: Path,
+    allowed: Collection[str] = (),
+    leaving: Mapping[str, int] | None = None,
 ) -> ChangeSet:
-    """Compare what a synthesis wrote into `assembly` with what is deployed."""
+    """Compare what a synthesis wrote into `assembly` with what is deployed.
+
+    `leaving` are the nodes of groups, in number, that go before the deployment and so are none that it takes away.
+    """
     old = deployed(account, environment.name, project)
-    return compared(environment, account, pairs(old, synthesized(assembly, environment.name)), allowed)
+    return compared(environment, account, pairs(old, synthesized(assembly, environment.name)), allowed, leaving)
 
 
-def compared(environment: Environment, account: Account, both: list[Pair], allowed: Collection[str] = ()) -> ChangeSet:
+def compared(
+    environment: Environment,
+    account: Account,
+    both: list[Pair],
+    allowed: Collection[str] = (),
+    leaving: Mapping[str, int] | None = None,
+) -> ChangeSet:
     """The change set between two sides. AWS is asked for the nodes that run if the cluster is touched."""
     resource_changes = changes(both, environment.name)
     touched = any(change.type == CLUSTER and change.action in ("update", "replace") for change in resource_changes)
-    lower = falls(resource_changes, live_groups(account, environment.cluster.name) if touched else {})
+    live = live_groups(account, environment.cluster.name) if touched else {}
+    for name, count in (leaving or {}).items():
+        if name in live:
+            live[name] = replace(live[name], target=live[name].target - count)
+    lower = falls(resource_changes, live)
     digest = digest_of(environment.name, account.id, account.region, resource_changes, lower)
     desired = [change.new["Plan"] for change in resource_changes if buys(change)]
     upfront = sum(environment.training_plans[name].max_upfront_usd or 0 for name in desired)

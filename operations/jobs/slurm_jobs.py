@@ -156,6 +156,7 @@ def _row(*cells: str) -> dict[str, Any]:
         "state": known,
         "queue": partition,
         "priority": int(priority) if priority.isdigit() else 0,
+        "nodes": int(nodes) if nodes.isdigit() else 0,
         "accelerators": int(nodes) * int(each) if nodes.isdigit() and each.isdigit() else 0,
         # Nodes of HyperPod keep their clocks in UTC.
         "created": datetime.fromisoformat(submitted).replace(tzinfo=UTC).isoformat() if "T" in submitted else None,

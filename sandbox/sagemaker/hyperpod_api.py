@@ -15,7 +15,7 @@ from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject, picked
 from ..protocol.service import refuse
 from .extensions import ExtensionOperations
-from .node_health_api import HealthOperations
+from .node_health_api import HealthOperations, refuse_controllers
 from .schedulers_api import SchedulerOperations
 from .tags_api import TagOperations
 from .training_plans_api import TrainingPlanOperations
@@ -140,16 +140,41 @@ class HyperPodResponse(
         return ActionResult({"Successful": done, "Failed": failed})
 
     def batch_delete_cluster_nodes(self) -> ActionResult:
-        cluster, result, missing = self._named()
-        for node in result:
-            cluster.groups[node.group].specification["InstanceCount"] = cluster.groups[node.group].target - 1
-        cluster.retire(result)
-        return ActionResult(
-            {
-                "Successful": [node.instance_id for node in result],
-                "Failed": [
-                    {"Code": "NodeIdNotFound", "Message": "The node does not exist (sandbox)", "NodeId": name}
-                    for name in missing
-                ],
-            }
-        )
+        """Remove nodes, and lower the targets of their groups; a node that cannot go fails alone.
+
+        Which of the codes an unfit node gets is our reading of their names.
+        """
+        cluster = self._cluster()
+        ids, logical_ids = (self._get_param(key) or [] for key in ("NodeIds", "NodeLogicalIds"))
+        if not ids and not logical_ids:
+            raise refuse("ValidationException", "Either NodeIds or NodeLogicalIds has to be given (sandbox)")
+        # Of two nodes with one logical id the later one has taken the other's place.
+        known = {key: node for node in cluster.nodes for key in (node.instance_id, node.logical_id)}
+        named = {name: known.get(name) for name in (*ids, *logical_ids)}
+        refuse_controllers(cluster, "deleted", [node for node in named.values() if node])
+        with self.service.lock:
+            failed = {name: error for name, node in named.items() if (error := _why_it_stays(cluster, node))}
+            going = [node for name, node in named.items() if node and name not in failed]
+            for group in (cluster.groups[node.group] for node in going):
+                group.specification["InstanceCount"] = group.target - 1
+            cluster.retire(going)
+        answer = {
+            "Successful": [name for name in ids if name not in failed],
+            "Failed": [failed[name] | {"NodeId": name} for name in ids if name in failed],
+            "SuccessfulNodeLogicalIds": [name for name in logical_ids if name not in failed],
+            "FailedNodeLogicalIds": [failed[name] | {"NodeLogicalId": name} for name in logical_ids if name in failed],
+        }
+        # None of the lists is ever empty, by the API's model.
+        return ActionResult({key: items for key, items in answer.items() if items})
+
+
+def _why_it_stays(cluster: Cluster, node: Node | None) -> JsonObject | None:
+    """The error of a node that cannot be deleted."""
+    if node is None:
+        return {"Code": "NodeIdNotFound", "Message": "The node does not exist (sandbox)"}
+    status = node.status(now())
+    if status in ("ShuttingDown", "SystemUpdating"):
+        return {"Code": "InvalidNodeStatus", "Message": f"The node is {status} (sandbox)"}
+    if any(repair.instance_id == node.instance_id and repair.labelled for repair in cluster.repairs):
+        return {"Code": "NodeIdInUse", "Message": "HyperPod is repairing the node (sandbox)"}
+    return None

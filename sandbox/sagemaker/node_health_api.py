@@ -2,6 +2,7 @@
 """The SageMaker operations that check, reboot and replace nodes and list what happened, mounted over moto's."""
 
 import uuid
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, NamedTuple
 
@@ -81,10 +82,7 @@ class HealthOperations(SageMakerResponse):
 
     def batch_replace_cluster_nodes(self) -> ActionResult:
         named = self._named()
-        groups = named.cluster.groups
-        if controllers := [node for node in named.nodes if groups[node.group].slurm_type == "Controller"]:
-            names = ", ".join(node.instance_id for node in controllers)
-            raise refuse("ValidationException", f"Slurm controllers cannot be replaced: {names} (sandbox)")
+        refuse_controllers(named.cluster, "replaced", named.nodes)
         with self.service.lock:
             for node in named.nodes:
                 replace(named.cluster, node, self.service)
@@ -154,6 +152,12 @@ class HealthOperations(SageMakerResponse):
         size, start = int(self._get_param("MaxResults") or 100), int(self._get_param("NextToken") or 0)
         more = {"NextToken": str(start + size)} if len(items) > start + size else {}
         return ActionResult({key: items[start : start + size], **more})
+
+
+def refuse_controllers(cluster: Cluster, verb: str, nodes: Iterable[Node]) -> None:
+    """Raise the API's error where one of the nodes is a Slurm controller."""
+    if controllers := [node.instance_id for node in nodes if cluster.groups[node.group].slurm_type == "Controller"]:
+        raise refuse("ValidationException", f"Slurm controllers cannot be {verb}: {', '.join(controllers)} (sandbox)")
 
 
 def _event(cluster: Cluster, event: ClusterEvent, details: bool) -> JsonObject:

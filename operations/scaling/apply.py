@@ -1,0 +1,126 @@
+"""Doing what a plan holds: the file first, then the nodes that go, then the deployment.
+
+In this order nothing is lost wherever it is cut off. The file says what is wanted, HyperPod says which nodes are still
+there, and CloudFormation which count it has: the same command plans anew from these three, and does what is left.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ...config.errors import CommandError
+from ..aws.account import Account
+from ..aws.calls import change
+from ..aws.clusters import Node, existing_cluster
+from ..capacity.plan_file import NotWritten
+from ..commands.deploy import deploy
+from .occupancy import occupancy
+from .plan import ScalePlan
+
+# HyperPod takes 3,000 ids by its model, and refers to Support for more than 99. Source: SageMaker API Reference,
+# BatchDeleteClusterNodes, 2026-11.
+_AT_ONCE: Final = 99
+_ERRORS: Final = {
+    "NodeIdNotFound": "it is gone; run the same command again",
+    "InvalidNodeStatus": "its status does not allow it now; wait until it is Running, and run the same command again",
+    "NodeIdInUse": "something else is done with it; wait, and run the same command again",
+}
+_WAIT_SECONDS: Final = 1800.0
+_POLL_SECONDS: Final = 10.0
+_SANDBOX_POLL_SECONDS: Final = 0.3
+
+
+def apply_scaling(plan: ScalePlan, say: Callable[[str], None]) -> None:
+    """Do what is left of a plan that somebody has said yes to; `say` gets each step.
+
+    Raises:
+        CommandError: the plan is blocked or no longer holds, or a step failed; it says what is done and what to do. The
+            same request, planned and applied again, does what is left.
+    """
+    if plan.blocked:
+        raise CommandError(f"nothing was done: {'; '.join(plan.blocked)}")
+    request, account, group = plan.request, plan.account, plan.request.group
+    _check_jobs(plan)
+    if plan.edit.diff:
+        try:
+            plan.edit.write()
+        except NotWritten as problem:
+            raise CommandError(f"nothing was done: {problem}", "plan it again") from None
+        say(f"{plan.edit.shown}: {group} has count {request.count}")
+    if plan.leaving:
+        removed = _remove(account, plan.environment.cluster.name, plan.leaving)
+        say(f"removed {', '.join(removed)}")
+        _wait_for(plan, say)
+    code = deploy(request.arguments, quiet=True)
+    if code:
+        raise CommandError(f"{group} has its nodes, and the count is not deployed", "run the same command again")
+    _check_target(plan)
+
+
+def _check_jobs(plan: ScalePlan) -> None:
+    """Raise CommandError where jobs came to the nodes since somebody looked at the plan."""
+    if plan.request.stop_jobs:
+        return
+    now = occupancy(plan.environment, plan.account, plan.request.project, plan.leaving)
+    if now.jobs:
+        words = "; ".join(map(str, now.jobs))
+        raise CommandError(f"nothing was done: jobs have come to the nodes that go: {words}", "plan it again")
+
+
+def _remove(account: Account, cluster: str, nodes: Sequence[Node]) -> list[str]:
+    """Have HyperPod remove nodes. Raises CommandError with why it keeps those that it keeps."""
+    done: list[str] = []
+    failed: dict[str, str] = {}
+    for first in range(0, len(nodes), _AT_ONCE):
+        ids = [node.id for node in nodes[first : first + _AT_ONCE]]
+        answer = change(account, "sagemaker", "batch_delete_cluster_nodes", ClusterName=cluster, NodeIds=ids)
+        done += answer.get("Successful", ())
+        for error in answer.get("Failed", ()):
+            hint = _ERRORS.get(error["Code"], "run the same command again")
+            failed[error["NodeId"]] = f"{error['Code']}: {error['Message']} ({hint})"
+    if failed:
+        words = "\n".join(f"    {node}: {reason}" for node, reason in failed.items())
+        went = f"{', '.join(done)} went, and " if done else ""
+        raise CommandError(
+            f"{went}HyperPod keeps {len(failed)} of the nodes that were to go:\n{words}",
+            "nothing was deployed; the file has the new count already, and the same command does what is left",
+        )
+    return done
+
+
+def _wait_for(plan: ScalePlan, say: Callable[[str], None]) -> None:
+    """Wait until HyperPod counts without the nodes that went, and takes updates again."""
+    account, name, end = plan.account, plan.environment.cluster.name, time.monotonic() + _WAIT_SECONDS
+    said = False
+    while True:
+        cluster = existing_cluster(account, name)
+        if cluster.status == "InService" and cluster.group(plan.request.group).target <= plan.request.count:
+            return
+        if time.monotonic() > end:
+            raise CommandError(
+                f"{name} is {cluster.status} after {_WAIT_SECONDS / 60:.0f} minutes, and nothing was deployed",
+                f"once `podwright status {plan.environment.name}` shows it InService, run the same command again",
+            )
+        if not said:
+            say(f"waiting for {name} to be without them")
+            said = True
+        time.sleep(_SANDBOX_POLL_SECONDS if account.endpoint else _POLL_SECONDS)
+
+
+def _check_target(plan: ScalePlan) -> None:
+    """Raise CommandError where HyperPod has another number of nodes in mind than the file.
+
+    CloudFormation compares templates, so it sends nothing where it believes that the count is there already.
+    """
+    cluster = existing_cluster(plan.account, plan.environment.cluster.name)
+    target, wanted = cluster.group(plan.request.group).target, plan.request.count
+    if target != wanted:
+        group = plan.request.group
+        raise CommandError(
+            f"{group} is deployed with count {wanted}, and HyperPod keeps it at {target}: its count was changed "
+            "outside CloudFormation, which saw nothing to do",
+            f"`aws sagemaker batch-add-cluster-nodes --cluster-name {cluster.name} --nodes-to-add "
+            f"InstanceGroupName={group},IncrementTargetCountBy={wanted - target}` brings the missing ones"
+            if target < wanted
+            else "run the same command again, with --remove",
+        )

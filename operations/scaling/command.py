@@ -1,0 +1,116 @@
+"""Give an instance group another number of nodes: in the file, on the cluster and in CloudFormation, in one step.
+
+What would change is shown first: the line of the file, new findings, jobs on the nodes that go, and what the deployment
+does and costs. After a yes the count is written, with comments and all else as they were; the nodes that --remove names
+go, and no others; and the new count is deployed. A group that the file extends gets a count of its own in ENV's file.
+
+Fewer nodes need --remove with exactly those that go. Nodes on which jobs run stay unless --stop-jobs is given. Cut off
+anywhere, the same command does what is left.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+from ..arguments import add_name, add_sandbox
+from ..effects.show import lines as change_lines
+from ..output.confirm import confirm
+from ..output.console import write_findings, write_json, write_line, write_note
+from ..output.tables import Block, new_table
+from .apply import apply_scaling
+from .plan import Request, ScalePlan, plan_scaling
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright scale`."""
+    add_name(parser)
+    parser.add_argument("group", metavar="GROUP", help="an instance group of its file")
+    parser.add_argument("count", metavar="N", type=_count, help="nodes that it shall have")
+    parser.add_argument("--remove", metavar="NODE", nargs="+", default=[], help="the nodes that go, all of them")
+    parser.add_argument("--stop-jobs", action="store_true", help="remove nodes although jobs run on them")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be done, and do nothing")
+    parser.add_argument("--yes", action="store_true", help="do it without asking")
+    add_sandbox(parser)
+    parser.add_argument("--json", action="store_true", help="print the plan and what was done as JSON")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of nodes; 0 is the least")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan, show, ask and do it. Returns 1 where the plan is blocked."""
+    request = Request(
+        args.project, args.environment, args.group, args.count, tuple(args.remove), args.stop_jobs, args.sandbox
+    )
+    plan = plan_scaling(request)
+    if not args.json:
+        write_findings(plan.new_findings, sys.stderr)
+        for line in lines(plan):
+            write_line(line)
+    applied = False
+    if plan.blocked:
+        for reason in plan.blocked:
+            write_note(f"nothing was done: {reason}")
+    elif not (args.dry_run or plan.done):
+        if not args.yes:
+            confirm(plan.environment.name, sentence(plan))
+        apply_scaling(plan, write_note)
+        applied = True
+        if not args.json:
+            write_line(f"{plan.request.group} has count {plan.request.count}, here and in {plan.account}")
+    if args.json:
+        write_json(plan.to_json() | {"applied": applied})
+    return 1 if plan.blocked else 0
+
+
+def sentence(plan: ScalePlan) -> str:
+    """What a yes means, as the end of "Type ENV to …"."""
+    words = f"give {plan.request.group} {plan.request.count} nodes (it has {plan.target})"
+    if plan.leaving:
+        words += f", remove {', '.join(node.id for node in plan.leaving)}"
+    if plan.occupancy.jobs:
+        words += f", stop {', '.join(job.name for job in plan.occupancy.jobs)}"
+    return words
+
+
+def lines(plan: ScalePlan) -> Iterator[Block]:
+    """The plan for people."""
+    request = plan.request
+    yield f"{plan.environment.name} → {plan.account}"
+    yield f"{request.group}: {plan.target} → {request.count} nodes (the file says {plan.written})"
+    if plan.done:
+        yield "nothing is left to do"
+        return
+    if plan.edit.diff:
+        yield ""
+        yield from plan.edit.diff.splitlines()
+    if plan.leaving:
+        yield ""
+        rows = [
+            (
+                node.id,
+                node.status,
+                node.type,
+                ", ".join(str(job) for job in plan.occupancy.jobs if node.id in job.nodes),
+            )
+            for node in plan.leaving
+        ]
+        yield new_table("Nodes that go", ("node", "status", "type", "jobs on it"), rows, optional=("type",))
+    if plan.gone:
+        yield f"gone already: {', '.join(plan.gone)}"
+    for job in plan.occupancy.jobs:
+        if job.size > request.count:
+            yield f"{job.name} runs on {job.size} nodes, and could not start again on the {request.count} that stay"
+    yield ""
+    yield f"cost by the file: {plan.cost_before['summary']}"
+    yield f"      afterwards: {plan.cost['summary']}"
+    if plan.changes:
+        yield ""
+        yield from change_lines(plan.changes)
+
+
+def _jobs(plan: ScalePlan, node: str) -> str:
+    return ", ".join(str(job) for job in plan.occupancy.jobs if node in job.nodes)
