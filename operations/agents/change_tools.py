@@ -56,12 +56,16 @@ def asks(name: str) -> Callable[..., Elicit[Consent] | NobodyToAsk]:
     """How the person's consent to a plan of one tool is had: asked for by the client, never an argument."""
 
     def ask(environment: str, plan_id: str, context: Context[Any, Any]) -> Elicit[Consent] | NobodyToAsk:
-        plan = _waiting(session_of(context), name, environment, plan_id)
+        session = session_of(context)
+        plan = _waiting(session, name, environment, plan_id)
         capabilities = context.client_capabilities
         asked = capabilities.elicitation if capabilities else None
         if asked is None or (asked.form is None and asked.url is not None):
             return NobodyToAsk()
-        return Elicit(f"{plan.question}\nType {environment} to go ahead.", Consent)
+        simulated = (
+            "Simulated: nothing of AWS changes, and nothing costs money.\n" * session.place(environment)["simulated"]
+        )
+        return Elicit(f"{plan.question}\n{simulated}Type {environment} to go ahead.", Consent)
 
     return ask
 

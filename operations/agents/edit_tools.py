@@ -11,7 +11,7 @@ from ...config.loading.project import Project
 from ..environments.new_project import Beginning
 from . import audit
 from .declared import About, Count, EnvironmentName, Word, tool
-from .edits import Edit, new_environment, proposed
+from .edits import Proposal, new_environment, proposed
 from .replies import replied
 from .session import Session
 
@@ -53,8 +53,7 @@ class EditTools:
     ) -> CallToolResult:
         """What setting values in a file would do: difference, findings, cost, quotas. Writes nothing; comments stay."""
         changes = [(setting.path, setting.value) for setting in settings]
-        edit, consequences = proposed(Project.at(self._session.project), environment, changes)
-        return self._shown(edit, consequences, reason)
+        return self._shown(proposed(Project.at(self._session.project), environment, changes), reason)
 
     @tool(About("Propose an environment", "podwright init DIR --name ENV", more=_PROPOSAL))
     def propose_environment(
@@ -73,8 +72,7 @@ class EditTools:
         beginning = Beginning(
             environment, account or SANDBOX_ACCOUNT, region, zones, instance_type=instance_type, count=count
         )
-        edit, consequences = new_environment(Project.at(self._session.project), beginning)
-        return self._shown(edit, consequences, reason)
+        return self._shown(new_environment(Project.at(self._session.project), beginning), reason)
 
     @tool(
         About(
@@ -96,9 +94,10 @@ class EditTools:
         written = {"command": f"podwright check {environment}", "written": f"environments/{edit.file.name}"}
         return replied(self._session.place(environment) | written | {"next": f"podwright diff {environment}"})
 
-    def _shown(self, edit: Edit, consequences: dict[str, Any], reason: str) -> CallToolResult:
-        id = None
-        if consequences["valid"] and edit.before != edit.after:
+    def _shown(self, proposal: Proposal, reason: str) -> CallToolResult:
+        edit, id = proposal.edit, None
+        if proposal.facts["valid"] and edit.before != edit.after:
             self._session.edits[id := edit.id] = edit
+        place = self._session.place_of(proposal.settings) if proposal.settings else self._session.place(None)
         about = {"command": f"podwright check {edit.environment}", "edit_id": id, "reason": reason}
-        return replied(self._session.place(edit.environment if edit.before else None) | about | consequences)
+        return replied(place | about | proposal.facts)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ...config.catalog.instance_types import environment_types
 from ...config.errors import CommandError, InvalidFile
@@ -20,6 +20,7 @@ from ...config.findings import Finding, errors
 from ...config.loading.load import LoadedEnvironment, environment_from, resolved
 from ...config.loading.project import Project
 from ...config.loading.source import parse_source
+from ...config.settings.environment import Environment
 from ...planning.quota.policy import environment_policy
 from ...planning.rules import findings
 from ..capacity.plan_file import NotWritten, edited, lines, plain, replace_file
@@ -72,7 +73,17 @@ class Edit:
             raise CommandError(f"{self.file.name} exists since the edit was proposed", "propose it again") from None
 
 
-def proposed(project: Project, environment: str, changes: Sequence[tuple[str, Any]]) -> tuple[Edit, dict[str, Any]]:
+class Proposal(NamedTuple):
+    """An edit, and what follows from it."""
+
+    edit: Edit
+    facts: dict[str, Any]
+    """File, difference, findings, cost and quotas, as plain data."""
+    settings: Environment | None
+    """The environment as it would be; None where the file would be none."""
+
+
+def proposed(project: Project, environment: str, changes: Sequence[tuple[str, Any]]) -> Proposal:
     """An edit that sets values at dotted paths, and what follows from it.
 
     Raises:
@@ -87,10 +98,10 @@ def proposed(project: Project, environment: str, changes: Sequence[tuple[str, An
         _refuse(path, value)
         text = _with_value(text, tuple(path.split(".")), _as_written(path, value))
     edit = Edit(environment, file, before, before[: -len(before.decode("utf-8-sig").encode())] + text.encode())
-    return edit, _consequences(project, edit, loaded)
+    return _proposal(project, edit, loaded)
 
 
-def new_environment(project: Project, beginning: Beginning) -> tuple[Edit, dict[str, Any]]:
+def new_environment(project: Project, beginning: Beginning) -> Proposal:
     """An edit that makes the file of a new environment, as `podwright init` would.
 
     Raises:
@@ -101,7 +112,7 @@ def new_environment(project: Project, beginning: Beginning) -> tuple[Edit, dict[
         raise CommandError(f"there is an environment {beginning.name}", "propose an edit of it, or take another name")
     file = project.root / "environments" / f"{beginning.name}.yaml"
     edit = Edit(beginning.name, file, None, environment_file(beginning).encode())
-    return edit, _consequences(project, edit, None)
+    return _proposal(project, edit, None)
 
 
 def _own_file(project: Project, environment: str) -> Path:
@@ -177,52 +188,59 @@ def _set(data: Any, path: Sequence[str], key: str, value: Any) -> None:
     data[key] = value
 
 
-def _consequences(project: Project, edit: Edit, before: LoadedEnvironment | None) -> dict[str, Any]:
+def _proposal(project: Project, edit: Edit, before: LoadedEnvironment | None) -> Proposal:
     """The difference, findings and money before and after, and the quotas that change."""
     shown = edit.file.relative_to(project.root).as_posix()
-    texts = [(edit.before or b"").decode("utf-8-sig"), edit.after.decode("utf-8-sig")]
-    old, new = (text.splitlines(keepends=True) for text in texts)
-    names = (f"a/{shown}" if edit.before is not None else "/dev/null", f"b/{shown}")
-    after, found = _read(edit, texts[1], shown)
-    known = findings(before.environment, before.source) if before else []
-    return {
+    was, is_now = (edit.before or b"").decode("utf-8-sig"), edit.after.decode("utf-8-sig")
+    name = "/dev/null" if edit.before is None else f"a/{shown}"
+    diff = difflib.unified_diff(was.splitlines(keepends=True), is_now.splitlines(keepends=True), name, f"b/{shown}")
+    old = _Side(before, findings(before.environment, before.source) if before else [])
+    new = _read(edit, is_now, shown)
+    facts = {
         "file": shown,
-        "diff": "".join(difflib.unified_diff(old, new, *names)),
-        "findings": {"before": [item.to_json() for item in known], "after": [item.to_json() for item in found]},
-        "cost": {"before": _cost(before), "after": _cost(after)},
-        "quotas": list(_quota_changes(_quotas(before), _quotas(after))),
-        "valid": not errors(found),
+        "diff": "".join(diff),
+        "findings": {
+            "before": [item.to_json() for item in old.findings],
+            "after": [item.to_json() for item in new.findings],
+        },
+        "cost": {"before": old.cost(), "after": new.cost()},
+        "quotas": list(_quota_changes(old.quotas(), new.quotas())),
+        "valid": not errors(new.findings),
     }
+    return Proposal(edit, facts, new.loaded.environment if new.loaded else None)
 
 
-def _read(edit: Edit, text: str, shown: str) -> tuple[LoadedEnvironment | None, list[Finding]]:
+def _read(edit: Edit, text: str, shown: str) -> "_Side":
     """The environment that the file would be, and what is wrong with it; None where it would be none."""
     try:
         source = resolved(replace(parse_source(text, shown), files={shown: edit.file}), edit.file)
         loaded = environment_from(source, edit.environment)
     except InvalidFile as error:
-        return None, error.findings
-    return loaded, findings(loaded.environment, loaded.source)
+        return _Side(None, error.findings)
+    return _Side(loaded, findings(loaded.environment, loaded.source))
 
 
-def _cost(loaded: LoadedEnvironment | None) -> dict[str, Any] | None:
-    """What it costs a month, where it is an environment without errors: others mean nothing sure."""
-    if loaded is None or errors(findings(loaded.environment, loaded.source)):
-        return None
-    return brief(loaded.environment)
+class _Side(NamedTuple):
+    """An environment before or after an edit. What one with errors would cost is not known."""
 
+    loaded: LoadedEnvironment | None
+    findings: list[Finding]
 
-def _quotas(loaded: LoadedEnvironment | None) -> dict[tuple[str, ...], dict[str, Any]]:
-    """Each team's quotas by team, flavor and resource."""
-    if loaded is None or errors(findings(loaded.environment, loaded.source)):
-        return {}
-    environment = loaded.environment
-    policy = environment_policy(environment, environment_types(environment.instance_types))
-    return {
-        (team["team"], quota["flavor"], quota["resource"]): quota
-        for team in report(environment, policy)["teams"]
-        for quota in team["quotas"]
-    }
+    def cost(self) -> dict[str, Any] | None:
+        """What it costs a month."""
+        return brief(self.loaded.environment) if self.loaded and not errors(self.findings) else None
+
+    def quotas(self) -> dict[tuple[str, ...], dict[str, Any]]:
+        """Each team's quotas by team, flavor and resource."""
+        if self.loaded is None or errors(self.findings):
+            return {}
+        environment = self.loaded.environment
+        policy = environment_policy(environment, environment_types(environment.instance_types))
+        return {
+            (team["team"], quota["flavor"], quota["resource"]): quota
+            for team in report(environment, policy)["teams"]
+            for quota in team["quotas"]
+        }
 
 
 def _quota_changes(

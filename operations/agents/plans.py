@@ -105,7 +105,7 @@ def _effect_lines(document: dict[str, Any]) -> list[str]:
         f"Resources: {numbers or 'none'}.",
         f"Nodes renewed or gone: {_some(nodes)}.",
         f"Data at risk: {_some(data)}.",
-        f"Time: {least} to {most} minutes, and what nobody published.",
+        f"Time: {least} to {most} minutes, as far as it is published.",
     ]
 
 
@@ -194,9 +194,7 @@ def replacement(session: "Session", environment: str, nodes: Sequence[str]) -> P
 def scaling(
     session: "Session", environment: str, group: str, count: int, remove: Sequence[str] = (), stop_jobs: bool = False
 ) -> Plan:
-    """Another number of nodes for a group: in the file, on the cluster and deployed. Fewer need the names of those that
-    go; what `podwright scale` blocks is for a person.
-    """
+    """Another number of nodes for a group: in the file, on the cluster and deployed; fewer need the names of theirs."""
     flags = (*["--stop-jobs"] * stop_jobs, *(["--remove", *remove] if remove else ()))
     words = ("scale", environment, group, str(count), *flags)
     said = session.ask(*words, "--dry-run", "--json")

@@ -10,6 +10,8 @@ from .cluster_tools import ClusterTools
 from .declared import About, tools_of
 from .design_tools import DesignTools
 from .edit_tools import EditTools
+from .prompts import add_prompts
+from .resources import add_resources
 from .serving import Serving
 from .session import Session
 
@@ -32,4 +34,7 @@ def declared(session: Session, *, allow_changes: bool) -> list[tuple[Tool, About
 def server_of(session: Session, *, allow_changes: bool = False) -> Serving:
     """The server of a session. Without `allow_changes` it has no tool that changes anything of AWS."""
     tools = [made for made, _ in declared(session, allow_changes=allow_changes)]
-    return Serving(session, tools, version("podwright"), INSTRUCTIONS)
+    server = Serving(session, tools, version("podwright"), INSTRUCTIONS)
+    add_resources(server, session)
+    add_prompts(server)
+    return server

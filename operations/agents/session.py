@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ...config.errors import PodwrightError
+from ...config.errors import InvalidFile
 from ...config.loading.load import LoadedEnvironment
 from ...config.loading.project import Project
 from ...config.redact import redact
+from ...config.settings.environment import Environment
 from ..aws.account import is_sandboxed
 from .answers import Answer, answer
 from .edits import Edit
@@ -47,25 +48,32 @@ class Session:
 
     def place(self, environment: str | None) -> dict[str, Any]:
         """Where an answer is from: environment, region, account, and whether a stand-in takes the place of AWS."""
-        region = account = simulated = None
-        if environment is not None:
-            try:
-                settings = self.load(environment).environment
-            except PodwrightError:
-                # The file says neither; what is wrong with it is the answer itself.
-                pass
-            else:
-                region, account = settings.region, settings.account
-                simulated = is_sandboxed(settings, self.sandbox)
-        return {"environment": environment, "region": region, "account": account, "simulated": simulated}
+        try:
+            settings = self.load(environment).environment if environment is not None else None
+        except InvalidFile:
+            # What is wrong with the file is the answer itself.
+            settings = None
+        if settings is None:
+            return {"environment": environment, "region": None, "account": None, "simulated": None}
+        return self.place_of(settings)
 
-    def reply(self, environment: str | None, said: Answer) -> dict[str, Any]:
-        """An answer with where it is from, secrets taken out, and what is too large put aside."""
+    def place_of(self, settings: Environment) -> dict[str, Any]:
+        """Where an answer about these settings is from."""
+        simulated = is_sandboxed(settings, self.sandbox)
+        return {
+            "environment": settings.name,
+            "region": settings.region,
+            "account": settings.account,
+            "simulated": simulated,
+        }
+
+    def reply(self, environment: str | None, said: Answer, *, whole: bool = False) -> dict[str, Any]:
+        """An answer with where it is from, secrets taken out, and, unless it is wanted `whole`, put aside if large."""
         files, _ = redact({"answer.json": json.dumps(said.document, ensure_ascii=False)})
-        text = files["answer.json"]
-        document: Any = json.loads(text)
+        document: Any = json.loads(files["answer.json"])
+        text = json.dumps(document, ensure_ascii=False)
         reply = self.place(environment) | {"command": said.command, "exit_code": said.code, "answer": document}
-        if len(text) > LARGEST:
+        if len(text) > LARGEST and not whole:
             id = hashlib.sha256(text.encode()).hexdigest()[:16]
             self.kept[id] = text
             while len(self.kept) > _KEPT:

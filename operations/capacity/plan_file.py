@@ -85,7 +85,7 @@ def write_values(file: Path, path: tuple[str, ...], values: Values) -> None:
 def edit_of(
     file: Path, path: tuple[str, ...], values: Values, *, shown: str | None = None, own: bool = False
 ) -> FileEdit:
-    """The change that sets `values` in the mapping at `path`, in the file that holds it, or with `own` in `file` itself.
+    """The change that sets `values` in the mapping at `path`, in the file that holds it, or `own` in `file` itself.
 
     Raises:
         NotWritten: the file is gone, locked or no longer an environment, does not have the mapping, or writes it in a
