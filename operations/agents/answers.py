@@ -21,7 +21,7 @@ _SYNTHESIS: Final = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command said."""
+    """What a command output."""
 
     command: str
     """As a person types it."""
@@ -59,7 +59,7 @@ def answer(project: Path, words: Sequence[str], *, sandbox: bool = False) -> Ans
         Rejection: the command stopped; with what it found before.
         InvalidFile: a file that cannot be read.
     """
-    with taken() as said, _SYNTHESIS if words[0] in _SYNTHESIZING else nullcontext():
+    with taken() as output, _SYNTHESIS if words[0] in _SYNTHESIZING else nullcontext():
         try:
             parsed = parser_of(words[0], _Parser).parse_args(list(words))
             parsed.project = project
@@ -67,12 +67,12 @@ def answer(project: Path, words: Sequence[str], *, sandbox: bool = False) -> Ans
                 parsed.sandbox = True
             code = parsed.run(parsed)
         except CommandError as error:
-            raise Rejection(error, said.findings) from error
-    document = said.documents[-1] if said.documents else "\n".join(said.texts) or None
+            raise Rejection(error, output.findings) from error
+    document = output.documents[-1] if output.documents else "\n".join(output.texts) or None
     if document is None:
         # A deployment that findings stop says so with them alone.
         error = CommandError(f"`{typed(words)}` stopped", "fix what the findings say", code)
-        raise Rejection(error, said.findings)
+        raise Rejection(error, output.findings)
     option = ("--sandbox",) if getattr(parsed, "sandbox", False) and "--sandbox" not in words else ()
     # Enumerations, tuples and dates become what JSON has.
     return Answer(typed((*words, *option)), code, json.loads(json.dumps(document, default=str)))

@@ -117,8 +117,7 @@ class PlanTools:
         return self._shown(purchase(self._session, environment, plan, max_upfront_usd))
 
     def _shown(self, plan: Plan) -> CallToolResult:
-        assert plan.said
-        reply = self._session.reply(plan.environment, plan.said)
+        reply = self._session.reply(plan.environment, plan.output)
         id = None
         if not plan.refusal:
             self._session.plans[id := plan.id] = plan
@@ -231,12 +230,12 @@ class ChangeTools:
             raise CommandError(f"plan {plan_id} is not true any more: {_STALE[name]}", "plan it again, and show it")
         audit.record(session.project, **facts, step="begun")
         try:
-            said = session.ask(*plan.words, *plan.consent)
+            output = session.ask(*plan.words, *plan.consent)
         except PodwrightError as error:
             audit.record(session.project, **facts, step="failed", reason=str(error))
             raise
-        audit.record(session.project, **facts, step="made", exit_code=said.code)
-        return replied(session.reply(environment, said) | {"applied": True, "why_not": "", "question": plan.question})
+        audit.record(session.project, **facts, step="made", exit_code=output.code)
+        return replied(session.reply(environment, output) | {"applied": True, "why_not": "", "question": plan.question})
 
     def _not(self, environment: str, shown: dict[str, str], why: str) -> CallToolResult:
         return replied(self._session.place(environment) | shown | {"applied": False, "why_not": why})

@@ -37,8 +37,7 @@ def run(args: argparse.Namespace) -> int:
             "give both, and dollars from 0",
             2,
         )
-    from .server import server_of
-    from .session import Session
+    from .server import Session, server_of
 
     session = Session(args.project, sandbox=args.sandbox, max_upfront_usd=args.max_upfront)
     server_of(session, allow_changes=args.allow_changes).run("stdio")

@@ -1,7 +1,7 @@
 """Tools that read the files of a project, and ask nothing of AWS."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from mcp_types import CallToolResult
 from pydantic import Field
@@ -94,11 +94,9 @@ class DesignTools:
         return self._ask(environment, "gate", environment, "--list", "--json")
 
     @tool(About("Manifests", "podwright render ENV", "string"))
-    def render(
-        self, environment: EnvironmentName, of: Literal["environment", "jobs"] = "environment", job: Word | None = None
-    ) -> CallToolResult:
-        """The Kubernetes objects of an environment as YAML, or the manifests of its jobs or of one."""
-        words = ("jobs", environment, *_given(job)) if of == "jobs" else (environment,)
+    def render(self, environment: EnvironmentName, jobs: bool = False, job: Word | None = None) -> CallToolResult:
+        """The Kubernetes objects of an environment as YAML; with jobs or a job, the manifests of all or that one."""
+        words = ("jobs", environment, *_given(job)) if jobs or job else (environment,)
         return self._ask(environment, "render", *words)
 
     @tool(About("Report", "podwright report ENV --json", ("environment",)))

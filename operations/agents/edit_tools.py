@@ -98,6 +98,6 @@ class EditTools:
         edit, id = proposal.edit, None
         if proposal.facts["valid"] and edit.before != edit.after:
             self._session.edits[id := edit.id] = edit
-        place = self._session.place_of(proposal.settings) if proposal.settings else self._session.place(None)
+        origin = self._session.place_of(proposal.settings) if proposal.settings else self._session.place(None)
         about = {"command": f"podwright check {edit.environment}", "edit_id": id, "reason": reason}
-        return replied(place | about | proposal.facts)
+        return replied(origin | about | proposal.facts)

@@ -143,7 +143,8 @@ def _keys(value: Any) -> Iterator[str]:
     """All names in a value."""
     if isinstance(value, dict):
         yield from value
-    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        value = list(value.values())
+    for item in value if isinstance(value, list) else ():
         yield from _keys(item)
 
 
@@ -173,9 +174,9 @@ def _with_value(text: str, path: tuple[str, ...], value: Any) -> str:
             changed = f"{text.rstrip()}\n{lines({key: written})}\n"
         else:
             changed = edited(text, path[:depth], {key: written})
-        wanted = copy.deepcopy(data)
-        _set(wanted, path[:depth], key, plain({key: written})[key])
-        if parse_source(changed, "the changed file").data != wanted:
+        desired = copy.deepcopy(data)
+        _set(desired, path[:depth], key, plain({key: written})[key])
+        if parse_source(changed, "the changed file").data != desired:
             raise NotWritten(f"{'.'.join(path)} shares its settings with other parts of the file")
     except NotWritten as problem:
         raise CommandError(f"{'.'.join(path)} cannot be set in place: {problem}", "open the file") from None

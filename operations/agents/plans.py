@@ -10,15 +10,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ...config.errors import CommandError
 from ...config.loading.load import LoadedEnvironment
 from ..output.money import money
 from .answers import Answer, typed
-
-if TYPE_CHECKING:
-    from .session import Session
+from .workplace import Workplace
 
 _SHOWN: Final = 8
 _LONGEST: Final = 120
@@ -37,19 +35,19 @@ class Plan:
     """What is added to it once a person has said yes."""
     question: str
     """What the person is asked, without the line that says what to type."""
-    seen: str
-    """Digest of what it was made from: the files, and what AWS or the cluster said."""
+    observed: str
+    """Digest of what it was made from: the files, and what AWS or the cluster answered."""
+    output: Answer
+    """What the command that looked at it answered."""
     request: dict[str, Any] = field(default_factory=dict)
     """The arguments that it was asked for with."""
     refusal: str = ""
     """Why only a person may do it, at a terminal; empty where it may be done after a yes."""
-    said: Answer | None = None
-    """What the command that looked at it answered."""
 
     @property
     def id(self) -> str:
         """Names the change and what it was made from."""
-        return _digest(self.tool, self.environment, self.words, self.seen)
+        return _digest(self.tool, self.environment, self.words, self.observed)
 
     @property
     def command(self) -> str:
@@ -57,10 +55,10 @@ class Plan:
         return typed(self.words)
 
 
-def deployment(session: "Session", environment: str) -> Plan:
+def deployment(workplace: Workplace, environment: str) -> Plan:
     """The deployment of what the file says now. Harm that the file does not approve is for a person to name."""
-    said = session.ask("diff", environment, "--json")
-    document = said.document
+    output = workplace.ask("diff", environment, "--json")
+    document = output.document
     harm = [need for need in document["approval"]["reasons"] if need["refused"] and not need["approved"]]
     allowed = [f"--allow={need['name']}" for need in harm]
     refusal = ""
@@ -74,9 +72,9 @@ def deployment(session: "Session", environment: str) -> Plan:
         words=("deploy", environment, f"--plan={document['digest']}", *dict.fromkeys(allowed)),
         consent=("--yes", "--json"),
         question="\n".join(_deployment_lines(document)),
-        seen=_files(session, environment),
+        observed=_files(workplace, environment),
         refusal=refusal,
-        said=said,
+        output=output,
     )
 
 
@@ -98,9 +96,8 @@ def _effect_lines(document: dict[str, Any]) -> list[str]:
     numbers = ", ".join(f"{count} to {verb}" for verb, count in counts.items() if count)
     least, most = document["duration"]["minutes"]
     nodes = [f"{row['nodes']} of {row['group']}: {row['what']}" for row in document["nodes_restarted"]]
-    data = [
-        f"{row['name']}, {'kept' if row['kept'] else 'deleted'}: {row['holds']}" for row in document["data_at_risk"]
-    ]
+    fates = {True: "kept", False: "deleted"}
+    data = [f"{row['name']}, {fates[bool(row['kept'])]}: {row['holds']}" for row in document["data_at_risk"]]
     return [
         f"Resources: {numbers or 'none'}.",
         f"Nodes renewed or gone: {_some(nodes)}.",
@@ -109,15 +106,15 @@ def _effect_lines(document: dict[str, Any]) -> list[str]:
     ]
 
 
-def submission(session: "Session", environment: str, job: str, settings: Sequence[str] = ()) -> Plan:
+def submission(workplace: Workplace, environment: str, job: str, settings: Sequence[str] = ()) -> Plan:
     """A job of the file handed to its cluster, with other settings for this run."""
-    loaded = session.load(environment)
+    loaded = workplace.load(environment)
     if job not in loaded.environment.jobs:
         known = ", ".join(loaded.environment.jobs) or "none"
         raise CommandError(f"{environment} has no job {job}", f"known: {known}")
     chosen = loaded.environment.jobs[job]
     set_words = tuple(f"--set={setting}" for setting in settings)
-    said = session.ask("render", "jobs", environment, job)
+    output = workplace.ask("render", "jobs", environment, job)
     lines = [
         f"Submit job {job} of team {chosen.team or 'nobody'} to {environment}?",
         *(f"With {plain_text(setting)}." for setting in settings),
@@ -129,17 +126,17 @@ def submission(session: "Session", environment: str, job: str, settings: Sequenc
         words=("submit", environment, job, *set_words),
         consent=("--json",),
         question="\n".join(lines),
-        seen=_files(session, environment),
+        observed=_files(workplace, environment),
         request={"job": job, "settings": list(settings)},
-        said=said,
+        output=output,
     )
 
 
-def stop(session: "Session", environment: str, job: str, team: str | None = None) -> Plan:
+def stop(workplace: Workplace, environment: str, job: str, team: str | None = None) -> Plan:
     """A job taken off its cluster. It is another plan when the job is another, or in another state."""
     words = ("--team=" + team,) if team else ()
-    said = session.ask("jobs", environment, *words, "--json")
-    rows = [row for row in said.document["jobs"] if row["name"] == job]
+    output = workplace.ask("jobs", environment, *words, "--json")
+    rows = [row for row in output.document["jobs"] if row["name"] == job]
     if len(rows) != 1:
         teams = ", ".join(str(row["team"]) for row in rows)
         hint = f"say which team's: {teams}" if rows else f"`podwright jobs {environment}` lists them"
@@ -150,23 +147,23 @@ def stop(session: "Session", environment: str, job: str, team: str | None = None
         f"It is {plain_text(row['state'])}, with {row['accelerators'] or 0} accelerators, since {row['created']}.",
         "What it wrote to file systems and buckets stays; what it did since its last checkpoint is lost.",
     ]
-    seen = _digest(_files(session, environment), {key: row[key] for key in ("name", "team", "created", "state")})
+    observed = _digest(_files(workplace, environment), {key: row[key] for key in ("name", "team", "created", "state")})
     return Plan(
         tool="stop_job",
         environment=environment,
         words=("stop", environment, job, *words),
         consent=("--json",),
         question="\n".join(lines),
-        seen=seen,
+        observed=observed,
         request={"job": job, "team": team},
-        said=said,
+        output=output,
     )
 
 
-def replacement(session: "Session", environment: str, nodes: Sequence[str]) -> Plan:
+def replacement(workplace: Workplace, environment: str, nodes: Sequence[str]) -> Plan:
     """Nodes given back for new ones. It is another plan when one of them has another status, or other jobs run."""
-    said = session.ask("status", environment, "--json")
-    known = {node["id"]: node for node in said.document["nodes"]}
+    output = workplace.ask("status", environment, "--json")
+    known = {node["id"]: node for node in output.document["nodes"]}
     named = list(dict.fromkeys(name.removeprefix("hyperpod-") for name in nodes))
     if missing := [name for name in named if name not in known]:
         raise CommandError(
@@ -178,27 +175,27 @@ def replacement(session: "Session", environment: str, nodes: Sequence[str]) -> P
         *(f"{node['id']} of group {node['group']}, {node['type']}, is {node['status']}." for node in chosen),
         "Jobs on them stop and start again from their last checkpoint. Everything on the nodes' own disks is lost.",
     ]
-    seen = [{key: node[key] for key in ("id", "group", "status")} for node in chosen]
+    observed = [{key: node[key] for key in ("id", "group", "status")} for node in chosen]
     return Plan(
         tool="replace_nodes",
         environment=environment,
         words=("node", "replace", environment, *named),
         consent=("--yes", "--json"),
         question="\n".join(lines),
-        seen=_digest(_files(session, environment), seen),
+        observed=_digest(_files(workplace, environment), observed),
         request={"nodes": named},
-        said=said,
+        output=output,
     )
 
 
 def scaling(
-    session: "Session", environment: str, group: str, count: int, remove: Sequence[str] = (), stop_jobs: bool = False
+    workplace: Workplace, environment: str, group: str, count: int, remove: Sequence[str] = (), stop_jobs: bool = False
 ) -> Plan:
     """Another number of nodes for a group: in the file, on the cluster and deployed; fewer need the names of theirs."""
     flags = (*["--stop-jobs"] * stop_jobs, *(["--remove", *remove] if remove else ()))
     words = ("scale", environment, group, str(count), *flags)
-    said = session.ask(*words, "--dry-run", "--json")
-    document = said.document
+    output = workplace.ask(*words, "--dry-run", "--json")
+    document = output.document
     refusal = "; ".join(document["blocked"])
     if document["done"]:
         refusal = f"{group} has {count} nodes, in the file and on the cluster: there is nothing to do"
@@ -218,18 +215,18 @@ def scaling(
         words=words,
         consent=("--yes", "--json"),
         question="\n".join(lines),
-        seen=_digest(_files(session, environment), document["digest"]),
+        observed=_digest(_files(workplace, environment), document["digest"]),
         request={"group": group, "count": count, "remove": tuple(remove), "stop_jobs": stop_jobs},
         refusal=refusal,
-        said=said,
+        output=output,
     )
 
 
-def purchase(session: "Session", environment: str, plan: str, max_upfront_usd: int) -> Plan:
+def purchase(workplace: Workplace, environment: str, plan: str, max_upfront_usd: int) -> Plan:
     """A training plan of the file bought, once: the cheapest offer that fits and is in one part, and no other."""
-    limit = min(max_upfront_usd, session.max_upfront_usd)
-    said = session.ask("capacity", "search", environment, plan, "--json")
-    offers = [offer for region in said.document["regions"] for offer in region["offers"] if len(offer["parts"]) == 1]
+    limit = min(max_upfront_usd, workplace.max_upfront_usd)
+    output = workplace.ask("capacity", "search", environment, plan, "--json")
+    offers = [offer for region in output.document["regions"] for offer in region["offers"] if len(offer["parts"]) == 1]
     if not offers:
         raise CommandError(f"no offer in one part fits {plan} now", "the answer of capacity_search has what comes near")
     offer = offers[0]
@@ -240,7 +237,7 @@ def purchase(session: "Session", environment: str, plan: str, max_upfront_usd: i
     elif price > limit:
         refusal = (
             f"{of_it} costs {money(price)}, and the limit is {money(limit)}: the lower of {money(max_upfront_usd)}, "
-            f"which was asked for, and {money(session.max_upfront_usd)}, which the server may spend (--max-upfront)"
+            f"which was asked for, and {money(workplace.max_upfront_usd)}, which the server may spend (--max-upfront)"
         )
     lines = [
         f"Buy training plan {plan} of {environment} for {money(price or 0)}, charged at once and not given back?",
@@ -254,10 +251,10 @@ def purchase(session: "Session", environment: str, plan: str, max_upfront_usd: i
         # The command looks at the price once more, and buys nothing that has become dearer.
         consent=("--yes", f"--max-upfront={limit}", "--json"),
         question="\n".join(lines),
-        seen=_digest(_files(session, environment), offer["id"], price, limit),
+        observed=_digest(_files(workplace, environment), offer["id"], price, limit),
         request={"plan": plan, "max_upfront_usd": max_upfront_usd},
         refusal=refusal,
-        said=said,
+        output=output,
     )
 
 
@@ -272,12 +269,12 @@ PLANNERS: Final[dict[str, Planner]] = {
 """How each change is looked at again before it is made. A deployment does that itself: `--plan`."""
 
 
-def still_true(session: "Session", plan: Plan) -> bool:
+def still_true(workplace: Workplace, plan: Plan) -> bool:
     """Whether the plan is what the same request would be now."""
     planner = PLANNERS.get(plan.tool)
     if planner is None:
-        return plan.seen == _files(session, plan.environment)
-    return planner(session, plan.environment, **plan.request).id == plan.id
+        return plan.observed == _files(workplace, plan.environment)
+    return planner(workplace, plan.environment, **plan.request).id == plan.id
 
 
 def plain_text(text: Any) -> str:
@@ -292,10 +289,10 @@ def _some(items: Sequence[str]) -> str:
     return f"{shown} and {len(items) - _SHOWN} more" if len(items) > _SHOWN else shown or "none"
 
 
-def _files(session: "Session", environment: str) -> str:
+def _files(workplace: Workplace, environment: str) -> str:
     """Digest of everything that a synthesis reads: the environment's files, and those of the project."""
-    loaded: LoadedEnvironment = session.load(environment)
-    own = [*loaded.source.files.values(), *(session.project / name for name in ("podwright.yaml", "cdk.json"))]
+    loaded: LoadedEnvironment = workplace.load(environment)
+    own = [*loaded.source.files.values(), *(workplace.project / name for name in ("podwright.yaml", "cdk.json"))]
     return _digest([_content(file) for file in sorted(own)])
 
 

@@ -15,7 +15,7 @@ def new_cluster(environment: Name, instance_type: Name, count: Annotated[str, Fi
     return (
         f"Create environment {environment} with {count} instances of {instance_type}. Propose it with "
         "propose_environment (ask the user for account, region and zones unless the sandbox is meant); correct what "
-        f"its findings say with propose_edit; write it; run check and preflight; plan it with diff; then deploy. {_SHOW}"
+        f"its findings say with propose_edit; write it; check, preflight, diff, deploy. {_SHOW}"
     )
 
 
@@ -41,9 +41,9 @@ def before_the_purchase(environment: Name, plan: Name) -> str:
     """What to know before a training plan is bought."""
     return (
         f"Prepare the purchase of training plan {plan} of {environment}; it is paid at once and not given back. "
-        "Compare capacity_search with what cost says of the same instances on demand; check zone, subnets and file systems; "
-        "look at quotas and simulate for whether the teams would use it; run preflight. Give the user a table of "
-        "offers and one recommendation. Only if the user then wants it: plan_purchase under the limit that they name, and "
+        "Compare capacity_search with what cost says of the same instances on demand; check zone, subnets and file "
+        "systems; look at quotas and simulate for whether the teams would use it; run preflight. Give the user a table "
+        "of offers and one recommendation. Only if the user then wants it: plan_purchase under their limit, and "
         "reserve_capacity."
     )
 

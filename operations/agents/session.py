@@ -1,21 +1,16 @@
-"""What one run of the server keeps: its project, what it may do, and the answers that are too large for a reply."""
+"""What one run of the server keeps: the changes that it showed, and the answers that are too large for a reply."""
 
 import hashlib
 import json
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
-from ...config.errors import InvalidFile
-from ...config.loading.load import LoadedEnvironment
-from ...config.loading.project import Project
 from ...config.redact import redact
-from ...config.settings.environment import Environment
-from ..aws.account import is_sandboxed
-from .answers import Answer, answer
+from .answers import Answer
 from .edits import Edit
 from .plans import Plan
+from .workplace import Workplace
 
 LARGEST: Final = 24_000
 """Characters of an answer that a reply holds; larger ones become resources, which a client reads when it wants."""
@@ -23,14 +18,9 @@ _KEPT: Final = 64
 
 
 @dataclass(slots=True)
-class Session:
+class Session(Workplace):
     """One run of `podwright mcp`."""
 
-    project: Path
-    sandbox: bool = False
-    """Go to the sandbox, whatever account an environment names."""
-    max_upfront_usd: int = 0
-    """The most that one purchase may cost."""
     plans: dict[str, Plan] = field(default_factory=dict)
     """Changes that were shown and not made, by id."""
     edits: dict[str, Edit] = field(default_factory=dict)
@@ -38,41 +28,12 @@ class Session:
     kept: OrderedDict[str, str] = field(default_factory=OrderedDict)
     """Answers that became resources, as JSON, by id; the oldest go."""
 
-    def load(self, environment: str) -> LoadedEnvironment:
-        """An environment of the project. Raises InvalidFile."""
-        return Project.at(self.project).load(environment)
-
-    def ask(self, *words: str) -> Answer:
-        """What a command answers. Raises Rejection and InvalidFile, as `answer`."""
-        return answer(self.project, words, sandbox=self.sandbox)
-
-    def place(self, environment: str | None) -> dict[str, Any]:
-        """Where an answer is from: environment, region, account, and whether a stand-in takes the place of AWS."""
-        try:
-            settings = self.load(environment).environment if environment is not None else None
-        except InvalidFile:
-            # What is wrong with the file is the answer itself.
-            settings = None
-        if settings is None:
-            return {"environment": environment, "region": None, "account": None, "simulated": None}
-        return self.place_of(settings)
-
-    def place_of(self, settings: Environment) -> dict[str, Any]:
-        """Where an answer about these settings is from."""
-        simulated = is_sandboxed(settings, self.sandbox)
-        return {
-            "environment": settings.name,
-            "region": settings.region,
-            "account": settings.account,
-            "simulated": simulated,
-        }
-
-    def reply(self, environment: str | None, said: Answer, *, whole: bool = False) -> dict[str, Any]:
+    def reply(self, environment: str | None, output: Answer, *, whole: bool = False) -> dict[str, Any]:
         """An answer with where it is from, secrets taken out, and, unless it is wanted `whole`, put aside if large."""
-        files, _ = redact({"answer.json": json.dumps(said.document, ensure_ascii=False)})
+        files, _ = redact({"answer.json": json.dumps(output.document, ensure_ascii=False)})
         document: Any = json.loads(files["answer.json"])
         text = json.dumps(document, ensure_ascii=False)
-        reply = self.place(environment) | {"command": said.command, "exit_code": said.code, "answer": document}
+        reply = self.place(environment) | {"command": output.command, "exit_code": output.code, "answer": document}
         if len(text) > LARGEST and not whole:
             id = hashlib.sha256(text.encode()).hexdigest()[:16]
             self.kept[id] = text

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         nargs="?",
         const=SKILLS,
-        help=f"write a SKILL.md for coding agents into this folder of the project, and no environment (default: {SKILLS})",
+        help=f"write a SKILL.md for coding agents into this folder of the project (default: {SKILLS})",
     )
     parser.add_argument(
         "--ci",
