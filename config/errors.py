@@ -13,6 +13,7 @@
     │   ├── CannotSize          a model that no layout can be found for
     │   └── UnreadableTrace     text that is no trace of work: its line, and what to do next
     ├── CommandError            a command that ends early: a sentence, what to do next, and the exit code
+    │   ├── Rejection           one that an agent asked for, with what it had found before
     │   ├── SandboxError        the sandbox cannot be started or stopped
     │   └── NotConnected        a node takes no session of Systems Manager
     ├── Unseen                  a question that an account or a cluster does not answer

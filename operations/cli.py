@@ -39,7 +39,7 @@ class Command(NamedTuple):
 
 AREAS: Final = {
     "Design": "init import check explain project show size cost prices quotas simulate forecast report render capacity "
-    "schema completion",
+    "schema completion mcp",
     "Deploy": "preflight diff deploy scale canary destroy sandbox chart assets kernels images image workers",
     "Run": "submit run jobs why logs stop connect",
     "Observe": "status doctor collect dashboards alerts spend budgets bench shell",
@@ -81,6 +81,7 @@ COMMANDS: Final = (
     Command("dashboards", ".dashboards.command", "write dashboards for any Grafana, or draw them into one HTML file"),
     Command("explain", ".commands.explain", "print the page of a rule, or list all rules"),
     Command("completion", ".commands.completion", "print what a shell needs to complete commands on the Tab key"),
+    Command("mcp", ".agents.command", "serve the project to an agent: read, plan, propose, and change after a yes"),
     Command("schema", ".commands.schema", "print the JSON Schema of environment files, for editors"),
     Command("diff", ".effects.command", "show what a deployment would change, and what each change does"),
     Command("drift", ".drift.command", "compare what runs with the templates that it was deployed from"),
@@ -174,12 +175,14 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     return parsed
 
 
-def parser_of(called: str | None = None) -> argparse.ArgumentParser:
+def parser_of(
+    called: str | None = None, kind: type[argparse.ArgumentParser] = argparse.ArgumentParser
+) -> argparse.ArgumentParser:
     """The parser with all command names, and the arguments of the one that is called: the others stay unimported.
 
-    Without a name it has the arguments of all.
+    Without a name it has the arguments of all. `kind` is the class of it and of those of the commands.
     """
-    parser = argparse.ArgumentParser(
+    parser = kind(
         prog="podwright",
         usage="podwright [-h] [--version] COMMAND ...",
         description="One YAML file to a running AI training cluster on Amazon SageMaker HyperPod.",
@@ -239,7 +242,7 @@ def _run(parsed: argparse.Namespace) -> int:
         write_error(stop)
         return stop.code
     except Exception as error:
-        if not _is_from_aws(error):
+        if not is_from_aws(error):
             raise
         write_error(CommandError(f"AWS says: {error}", "check permissions, quotas and the region, and run this again"))
         return 1
@@ -248,7 +251,7 @@ def _run(parsed: argparse.Namespace) -> int:
         settle()
 
 
-def _is_from_aws(error: Exception) -> bool:
+def is_from_aws(error: Exception) -> bool:
     """Whether boto3 raised it. A command that never imported boto3 does not import it for this."""
     exceptions = sys.modules.get("botocore.exceptions")
     return exceptions is not None and isinstance(error, exceptions.BotoCoreError | exceptions.ClientError)

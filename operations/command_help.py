@@ -61,6 +61,7 @@ EXAMPLES: Final = {
     "dashboards": ("dashboards preview prod", "dashboards export prod --out dashboards"),
     "explain": ("explain NET003", "explain GpuXid"),
     "completion": ("completion bash > ~/.local/share/bash-completion/completions/podwright", "completion zsh"),
+    "mcp": ("mcp --project my-clusters", "mcp --sandbox --allow-changes"),
     "schema": ("schema > environment.schema.json", "schema --part > environment-part.schema.json"),
     "diff": ("diff prod", "diff prod --require-approval --out change.json"),
     "scale": ("scale prod h200 8", "scale prod h200 2 --remove i-0123456789abcdef0 i-0123456789abcdef1"),

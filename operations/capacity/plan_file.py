@@ -66,7 +66,7 @@ class FileEdit:
             if self.file.read_bytes() != self.before:
                 raise NotWritten(f"{self.shown} has changed since it was read")
             if self.after != self.before:
-                _replace(self.file, self.after)
+                replace_file(self.file, self.after)
         except OSError as error:
             raise NotWritten(f"{self.shown}: {error.strerror}") from None
 
@@ -276,7 +276,7 @@ def _expect(text: str, changed: str, path: tuple[str, ...], values: Values) -> N
         raise NotWritten(f"{'.'.join(path)} shares its settings with other parts of the file")
 
 
-def _replace(target: Path, content: bytes) -> None:
+def replace_file(target: Path, content: bytes) -> None:
     """Put `content` in the file's place at once, with its permissions, so that no crash leaves half of it."""
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     fresh = Path(name)

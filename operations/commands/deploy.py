@@ -55,6 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="let the deployment replace, delete, buy or make smaller what `podwright diff` calls NAME",
     )
+    parser.add_argument(
+        "--plan", metavar="DIGEST", help="deploy nothing but the change set that `podwright diff` gave this digest"
+    )
     parser.add_argument("--bootstrap", action="store_true", help="prepare the AWS account for the CDK if it is not")
     parser.add_argument("--json", action="store_true", help="print stacks, groups and nodes as JSON")
 
@@ -90,7 +93,7 @@ def deploy(args: argparse.Namespace, counts: Mapping[str, int] | None = None, *,
         make_stand_ins(environment, cdk.account)
     wait_for_earlier_run(cdk, progress)
     asked = not args.yes and cdk.account.endpoint is None
-    looked = asked or _has_something_to_lose(environment, cdk)
+    looked = asked or args.plan is not None or _has_something_to_lose(environment, cdk)
     if looked:
         _review_changes(args, loaded, cdk, progress, asked)
     first = not deployed_stacks(cdk.account, cdk.environment, cdk.project)
@@ -184,6 +187,11 @@ def _review_changes(
         raise failure(cdk, progress)
     under_way("comparing with what is deployed")
     resolved_set = change_set(loaded.environment, cdk.account, cdk.project, cdk.assembly, args.allow)
+    if args.plan not in (None, resolved_set.digest):
+        raise CommandError(
+            f"nothing was deployed: the change set is {resolved_set.digest} now, and not {args.plan}",
+            f"`podwright diff {cdk.environment}` shows what has changed",
+        )
     harm = [need for need in resolved_set.approvals if need.refused and not need.approved]
     if asked or harm:
         for line in lines(resolved_set):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
-from ..environments.new_project import write_project, write_workflows
+from ..environments.new_project import SKILLS, write_project, write_skill, write_workflows
 from ..environments.questions import ask_beginning
 from ..output.console import write_line
 
@@ -33,6 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="ask: account, type, count, zones, admins, VPC; with what the credentials of this shell let it look up",
     )
     parser.add_argument(
+        "--skill",
+        metavar="FOLDER",
+        nargs="?",
+        const=SKILLS,
+        help=f"write a SKILL.md for coding agents into this folder of the project (default: {SKILLS})",
+    )
+    parser.add_argument(
         "--ci",
         choices=["github"],
         help="write workflows of GitHub Actions that promote the environments of the project",
@@ -48,6 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the files that are not there yet. Nothing is written unless the environment passes its checks."""
     folder: Path = args.folder
+    if args.skill:
+        write_line(str(write_skill(folder / args.skill)))
+        return 0
     beginning = None
     if args.interactive:
         beginning = ask_beginning(args.name, args.account, args.region)

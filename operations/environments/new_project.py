@@ -51,6 +51,9 @@ instance_groups:
     instance_type: {instance_type}
     count: {count}
 """
+SKILLS: Final = ".agents/skills"
+"""Where coding agents look for the skills of a project."""
+_SKILL: Final = Path(__file__).with_name("skill.md")
 _SCENARIOS: Final = Path(__file__).resolve().parents[2] / "environments"
 _SANDBOX_ACCOUNT_LINE: Final = f"""\
 # The sandbox's account: nothing leaves this machine. An account id of yours, in quotes, deploys to AWS.
@@ -150,6 +153,18 @@ def write_project(
             raise CommandError(f"{file} exists and stays as it is", "edit it, or choose another --name")
         files = {file: text} | files
     return [_write(file, text) for file, text in files.items()]
+
+
+def write_skill(folder: Path) -> Written:
+    """Write what a coding agent has to know of podwright, as a skill (agentskills.io) in a folder of skills.
+
+    Raises:
+        CommandError: there is another text in its place.
+    """
+    file, text = folder / "podwright/SKILL.md", _SKILL.read_text(encoding="utf-8")
+    if file.exists() and file.read_text(encoding="utf-8") != text:
+        raise CommandError(f"{file} exists and is not what this podwright writes", "delete it, and run this again")
+    return _write(file, text)
 
 
 def _write(file: Path, text: str) -> Written:

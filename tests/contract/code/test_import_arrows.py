@@ -29,7 +29,7 @@ FILES = {
     "planning": {"lifecycle_scripts"},
     "constructs": {"lifecycle_scripts"},
     "stacks": {"cdk.json"},
-    "operations": {"cdk.json", "environments"},
+    "operations": {"cdk.json", "docs", "environments"},
 }
 """What a room reads by path besides its own files."""
 WHOLE_PACKAGE = {

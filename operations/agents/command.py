@@ -1,0 +1,44 @@
+"""Serve the project to an agent by the Model Context Protocol, on standard input and output.
+
+It reads, plans and proposes; with --allow-changes it also deploys, submits and stops jobs, replaces nodes and buys
+capacity, each only from a plan that was shown and after a person, asked by the client, has typed the environment's
+name. It never destroys, deletes data, takes protection away or approves a promotion. What it changes is recorded in
+.podwright/audit/mcp.jsonl. A client starts it; its configuration names this command.
+"""
+
+import argparse
+from importlib.util import find_spec
+
+from ...config.errors import CommandError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright mcp`."""
+    parser.add_argument("--sandbox", action="store_true", help="use the sandbox, whatever account a file names")
+    parser.add_argument(
+        "--allow-changes", action="store_true", help="offer the tools that change a cluster, each after a person's yes"
+    )
+    parser.add_argument(
+        "--max-upfront",
+        metavar="USD",
+        type=int,
+        default=0,
+        help="with --allow-changes: the most that one purchase of capacity may cost (default: 0, none)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until the client hangs up."""
+    if find_spec("mcp") is None:
+        raise CommandError("the MCP SDK is not installed", "pip install 'podwright[mcp]'", 2)
+    if args.max_upfront < 0 or (args.max_upfront and not args.allow_changes):
+        raise CommandError(
+            f"--max-upfront {args.max_upfront} limits what --allow-changes may spend",
+            "give both, and dollars from 0",
+            2,
+        )
+    from .server import Session, server_of
+
+    session = Session(args.project, sandbox=args.sandbox, max_upfront_usd=args.max_upfront)
+    server_of(session, allow_changes=args.allow_changes).run("stdio")
+    return 0

@@ -1,0 +1,47 @@
+"""The server of the SDK, with podwright's session, and with errors that are findings instead of sentences."""
+
+from typing import Any
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
+from mcp_types import CallToolResult, InputRequiredResult
+
+from .replies import refused
+from .session import Session
+
+
+class Serving(MCPServer):
+    """Serves one project."""
+
+    def __init__(self, session: Session, tools: list[Tool], version: str, instructions: str) -> None:
+        """Serve these tools, which share a session."""
+        self.podwright = session
+        super().__init__(
+            "podwright",
+            title="podwright: AI training clusters on SageMaker HyperPod",
+            instructions=instructions,
+            version=version,
+            tools=tools,
+            log_level="WARNING",
+        )
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool. What a user can act on becomes findings; everything else stays the SDK's."""
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if error.__cause__ is not None and (result := refused(error.__cause__)):
+                return result
+            raise
+
+
+def session_of(context: Context[Any, Any]) -> Session:
+    """The session of the server that a tool runs in."""
+    server = context.mcp_server
+    if not isinstance(server, Serving):
+        raise TypeError(f"{type(server).__name__} serves no project")
+    return server.podwright
