@@ -31,7 +31,7 @@ NOT_READY: Final = "PodsReadyTimeout"
 _MOST_TRIES: Final = 100
 """After so many, work that would be tried for ever is left alone: a simulation has to end."""
 _SET_ASIDE: Final = "its pods were not ready within {1:g} s {0} times, and it is tried no more (waitForPodsReady)"
-_NO_ROOM: Final = "its admission checks are ready, and its pods find no place among the nodes"
+_WITHOUT_PLACE: Final = "its admission checks are ready, and its pods find no place among the nodes"
 _OF_BUDGETS: Final = ("period", "reached")
 _BUDGET_USED: Final = "the team's budget of {:,g} accelerator-hours is used; it waits until the period ends"
 
@@ -575,7 +575,7 @@ class Run:
             self.policy.changed(job.work)
             self._start(now, job, self.policy.ready_seconds)
         else:
-            job.waits_for = _NO_ROOM
+            job.waits_for = _WITHOUT_PLACE
             self.delayed.append(subject)
 
     def _start(self, now: float, job: Job, most: float | None) -> None:

@@ -29,14 +29,14 @@ def parts_of(policy: Policy, assigned: Iterable[tuple[PodSet, int, dict[str, str
 
 def has_delayed_places(policy: Policy, work: Work) -> bool:
     """Place the pods of admitted work that have none yet. Nothing changes where there is no room."""
-    placed = {each.pod_set for each in work.placements}
+    known = {each.pod_set for each in work.placements}
     parts = parts_of(policy, zip(work.pod_sets, work.counts, work.flavors, strict=True))
     try:
-        found = policy.domains.place([part for part in parts if part.pods.name not in placed])
+        placements = policy.domains.place([part for part in parts if part.pods.name not in known])
     except NoPlacement:
         return False
-    policy.domains.hold(found)
-    work.placements = (*work.placements, *found)
+    policy.domains.hold(placements)
+    work.placements = (*work.placements, *placements)
     return True
 
 
@@ -48,15 +48,15 @@ def has_other_node(policy: Policy, work: Work, node: str) -> bool:
         if all(each.domain[-1] != node for each in held):
             continue
         try:
-            found = _replaced(domains, pods, held, node)
+            placements = _replaced(domains, pods, held, node)
         except NoPlacement:
             domains.hold(work.placements, -1)
             domains.hold(before)
             work.placements = before
             return False
         domains.hold(held, -1)
-        domains.hold(found)
-        work.placements = (*(each for each in work.placements if each.pod_set != pods.name), *found)
+        domains.hold(placements)
+        work.placements = (*(each for each in work.placements if each.pod_set != pods.name), *placements)
     return True
 
 
@@ -70,9 +70,9 @@ def _replaced(domains: Domains, pods: PodSet, held: Sequence[Placement], node: s
         raise NoPlacement("another of its nodes is gone too")
     lost = sum(each.pods for each in held) - sum(count for _, count in rest)
     asked, within = _confined(pods.topology or TopologyRequest(), lost, rest, levels)
-    found = domains.place([Part(replace(pods, topology=asked), lost, flavor)], within=within)
+    placements = domains.place([Part(replace(pods, topology=asked), lost, flavor)], within=within)
     counts = Counter[tuple[str, ...]](dict(rest))
-    counts.update({each.domain: each.pods for each in found})
+    counts.update({each.domain: each.pods for each in placements})
     requests = tuple(sorted(pods.requests.items()))
     return tuple(Placement(flavor, domain, count, requests, pods.name) for domain, count in sorted(counts.items()))
 

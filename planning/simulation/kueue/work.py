@@ -200,6 +200,7 @@ def _of_container(container: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _topology(request: Mapping[str, Any] | None) -> TopologyRequest | None:
+    """How pods ask to lie together, in the fields of one layer of slices or of several."""
     if not request:
         return None
     # Slices of one level have fields of their own; those of several are a list, the largest first.

@@ -56,51 +56,51 @@ def placed_on(nodes: Sequence[Object], item: Object) -> tuple[Policy, Work]:
 
 def test_pods_of_a_lost_node_go_to_another_and_all_others_stay() -> None:
     item = workload("gang", "a", 8, count=2, topologyRequest={"preferred": RACK})
-    found, work = after_loss("a1", racks("a1", "a2", "b1"), item)
-    assert (found, held(work)) == (True, {"a2": 1, "b1": 1})
+    placed, work = after_loss("a1", racks("a1", "a2", "b1"), item)
+    assert (placed, held(work)) == (True, {"a2": 1, "b1": 1})
 
 
 def test_pods_that_need_one_rack_stay_in_it_or_stop() -> None:
     item = workload("gang", "a", 8, count=2, topologyRequest={"required": RACK})
-    found, work = after_loss("a1", racks("a1", "a2", "a3", "b1"), item)
-    assert (found, held(work)) == (True, {"a2": 1, "a3": 1})
-    found, work = after_loss("a1", racks("a1", "a2", "b1", "c1"), item)
-    assert (found, held(work)) == (False, {"a1": 1, "a2": 1})
+    placed, work = after_loss("a1", racks("a1", "a2", "a3", "b1"), item)
+    assert (placed, held(work)) == (True, {"a2": 1, "a3": 1})
+    placed, work = after_loss("a1", racks("a1", "a2", "b1", "c1"), item)
+    assert (placed, held(work)) == (False, {"a1": 1, "a2": 1})
 
 
 def test_one_node_alone_may_be_anywhere() -> None:
     item = workload("one", "a", 8, topologyRequest={"required": HOST})
-    found, work = after_loss("a1", racks("a1", "b1"), item)
-    assert (found, held(work)) == (True, {"b1": 1})
+    placed, work = after_loss("a1", racks("a1", "b1"), item)
+    assert (placed, held(work)) == (True, {"b1": 1})
 
 
 def test_a_slice_is_made_whole_where_its_rest_is() -> None:
     """Two slices of two pods, each in one rack: b1 is free and of no use to the slice in rack a."""
     slices = {"preferred": RACK, "podSetSliceRequiredTopology": RACK, "podSetSliceSize": 2}
     item = workload("gang", "a", 8, count=4, topologyRequest=slices)
-    found, work = after_loss("a1", [*racks("a1", "a2", "c1", "c2"), *racks("b1"), *racks("a3", gpus=7)], item)
-    assert (found, held(work)) == (False, {"a1": 1, "a2": 1, "c1": 1, "c2": 1})
-    found, work = after_loss("a1", [*racks("a1", "a2", "c1", "c2", "b1", "a3")], item)
-    assert (found, held(work)) == (True, {"a2": 1, "a3": 1, "c1": 1, "c2": 1})
+    placed, work = after_loss("a1", [*racks("a1", "a2", "c1", "c2"), *racks("b1"), *racks("a3", gpus=7)], item)
+    assert (placed, held(work)) == (False, {"a1": 1, "a2": 1, "c1": 1, "c2": 1})
+    placed, work = after_loss("a1", [*racks("a1", "a2", "c1", "c2", "b1", "a3")], item)
+    assert (placed, held(work)) == (True, {"a2": 1, "a3": 1, "c1": 1, "c2": 1})
 
 
 def test_a_whole_slice_goes_where_it_fits() -> None:
     slices = {"preferred": RACK, "podSetSliceRequiredTopology": HOST, "podSetSliceSize": 2}
     item = workload("gang", "a", 4, count=4, topologyRequest=slices)
-    found, work = after_loss("a1", racks("a1", "a2", "b1"), item)
-    assert (found, held(work)) == (True, {"a2": 2, "b1": 2})
+    placed, work = after_loss("a1", racks("a1", "a2", "b1"), item)
+    assert (placed, held(work)) == (True, {"a2": 2, "b1": 2})
 
 
 def test_a_leader_and_workers_lose_the_same_node() -> None:
     item = workload("gang", "a", 4, count=1, topologyRequest={"preferred": RACK})
     leader = item["spec"]["podSets"][0] | {"name": "leader"}
     item["spec"]["podSets"].append(leader)
-    found, work = after_loss("a1", racks("a1", "b1"), item)
-    assert found
+    placed, work = after_loss("a1", racks("a1", "b1"), item)
+    assert placed
     assert {(each.pod_set, each.domain[-1]) for each in work.placements} == {("main", "b1"), ("leader", "b1")}
     # Room for one of both is too little, and then neither moves.
-    found, work = after_loss("a1", racks("a1"), item, racks("b1", gpus=4))
-    assert not found
+    placed, work = after_loss("a1", racks("a1"), item, racks("b1", gpus=4))
+    assert not placed
     assert {each.domain[-1] for each in work.placements} == {"a1"}
 
 

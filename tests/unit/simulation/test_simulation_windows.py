@@ -144,8 +144,8 @@ def test_a_forecast_waits_for_the_next_window() -> None:
     result = continued(snapshot, made, planned, 3600, Assumptions())
     (run,) = result.jobs[-1].runs
     assert run.start == AGAIN + 1
-    assert next(following_sentences(snapshot, made)).startswith("nodes of h200 are there in the windows")
-    assert list(following_sentences(snapshot, environment("prod"))) == []
+    assert next(following_sentences(snapshot, made, 0.0)).startswith("nodes of h200 are there in the windows")
+    assert list(following_sentences(snapshot, environment("prod"), 0.0)) == []
     states = following_states(snapshot, made, types)
     assert [sum(item["kind"] == "Node" for item in state.objects) for state in states] == [4, 12, 4]
 
