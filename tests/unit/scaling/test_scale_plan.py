@@ -49,7 +49,7 @@ class Account:
     id, region, endpoint = "123456789012", "us-west-2", "http://localhost"
 
     def cluster(self, *_: Any) -> Cluster:
-        group = Group("g5", "", self.target, self.target, "InService", False, *[""] * 6, 0, "", "")
+        group = Group.of({"InstanceGroupName": "g5", "CurrentCount": self.target})
         return Cluster("sandbox", "arn", "InService", "", True, False, "eks", (group,))
 
     def listed(self, *_: Any) -> list[Node]:
