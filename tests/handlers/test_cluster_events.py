@@ -297,8 +297,8 @@ def test_a_node_that_fails_again_and_again_takes_no_more_work(rule: EventService
     (node,) = rule.marked
     assert (node["eks_cluster"], node["instance"], node["by"]) == ("prod-eks", INSTANCE, "rule of prod")
     assert node["reason"] == f"{reason}unhealthy"
-    kept = json.loads(rule.objects[RECORD])
-    assert kept == {"node": INSTANCE, **{key: node[key] for key in ("reason", "by", "since")}}
+    retained = json.loads(rule.objects[RECORD])
+    assert retained == {"node": INSTANCE, **{key: node[key] for key in ("reason", "by", "since")}}
     (mail,) = [mail for mail in rule.mails if "quarantine" in mail["subject"]]
     assert mail["subject"].startswith(f"CRITICAL: Instance {INSTANCE} of training-prod fails again and again")
     assert f"podwright node release prod {INSTANCE}" in mail["text"]

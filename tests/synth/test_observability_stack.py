@@ -167,8 +167,8 @@ def _rule(template: Template) -> dict[str, Any] | None:
     variables = [
         item.get("Environment", {}).get("Variables", {}) for item in of_type(template, "AWS::Lambda::Function")
     ]
-    [told] = [item for item in variables if "MAIL_TOPIC" in item]
-    return json.loads(text(told["QUARANTINE"])) if "QUARANTINE" in told else None
+    [notices] = [item for item in variables if "MAIL_TOPIC" in item]
+    return json.loads(text(notices["QUARANTINE"])) if "QUARANTINE" in notices else None
 
 
 def test_a_node_that_fails_again_and_again_is_marked_from_the_vpc_and_written_down() -> None:

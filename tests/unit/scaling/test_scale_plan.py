@@ -9,8 +9,8 @@ import pytest
 
 from podwright.config.errors import CommandError
 from podwright.operations.aws.clusters import Cluster, Group, Node
+from podwright.operations.aws.quarantines import Quarantine
 from podwright.operations.cli import main
-from podwright.operations.nodes.quarantine import Quarantine
 from podwright.operations.scaling import apply, plan
 from podwright.operations.scaling.occupancy import Occupancy, RunningJob
 from podwright.operations.scaling.plan import Request, ScalePlan, plan_scaling
@@ -64,12 +64,12 @@ class Account:
         return SimpleNamespace(changes=[1] if self.changed else [], approvals=self.needs, digest="change")
 
     def remove(self, *_: Any, NodeIds: list[str], **__: Any) -> dict[str, Any]:
-        gone = [id for id in NodeIds if id not in self.refuses]
-        self.done.append(("remove", gone))
-        self.nodes = {id: group for id, group in self.nodes.items() if id not in gone}
-        self.target -= len(gone)
+        deleted = [id for id in NodeIds if id not in self.refuses]
+        self.done.append(("remove", deleted))
+        self.nodes = {id: group for id, group in self.nodes.items() if id not in deleted}
+        self.target -= len(deleted)
         failed = [{"NodeId": id, "Code": code, "Message": "no"} for id, code in self.refuses.items() if id in NodeIds]
-        return {"Successful": gone, "Failed": failed}
+        return {"Successful": deleted, "Failed": failed}
 
     def quarantine(self, *arguments: Any) -> None:
         nodes = arguments[3]
@@ -236,7 +236,7 @@ def test_what_hyperpod_keeps_is_told_and_goes_the_next_time(account: Account) ->
     assert "the same command does what is left" in refused.value.hint
     account.refuses = {}
     made = planned(2, "i-3", "i-4")
-    assert ([node.id for node in made.leaving], made.gone) == (["i-4"], ("i-3",))
+    assert ([node.id for node in made.leaving], made.removed) == (["i-4"], ("i-3",))
     apply.apply_scaling(made, lambda _: None)
     assert account.done[-2:] == [("remove", ["i-4"]), ("deploy", "2")]
 
