@@ -17,9 +17,9 @@ from ...config.settings.environment import Environment
 from ..aws.account import Account, Patience
 from ..aws.calls import Reader
 from ..aws.deployed import eks_cluster_name
+from ..aws.quarantines import quarantines
 from ..aws.unseen import Unseen
 from ..cdk.deployment import deployed_stacks
-from ..nodes.quarantine import quarantines
 from .bundle import INDEX, Bundle, Index
 from .collect_kubernetes import collect_kubernetes
 from .collect_logs import collect_logs

@@ -18,12 +18,12 @@ from ..aws.clusters import Cluster, Group, newest_events, nodes
 from ..aws.clusters import cluster as find_cluster
 from ..aws.deployed import eks_cluster, is_store, stand_in_version
 from ..aws.plans import plan
+from ..aws.quarantines import quarantines
 from ..aws.stacks import stack_resources
 from ..aws.unseen import Unseen, attempt, noted
 from ..cdk.deployment import deployed_stacks
 from ..dashboards.sources import workspace
 from ..kubernetes.applied_objects import APPLIED, applied_objects, object_rows
-from ..nodes.quarantine import quarantines
 from ..output.console import write_line
 from ..output.tables import coloured, new_table
 from ..spend.team_budgets import budget_blocks, budget_report

@@ -18,10 +18,10 @@ from ..aws.calls import CallCount
 from ..aws.clusters import Cluster, Node, newest_events, nodes
 from ..aws.clusters import cluster as find_cluster
 from ..aws.plans import Plan, plan
+from ..aws.quarantines import quarantines
 from ..aws.unseen import Unseen, attempt, noted
 from ..checks.runner import ask_all
 from ..kubernetes.kubectl import Kubectl, Refused, way
-from ..nodes.quarantine import quarantines
 from .quota_table import quota_rows, quotas_beyond
 
 Report = dict[str, Any]

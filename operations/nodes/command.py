@@ -1,8 +1,8 @@
 """Reboot or replace nodes of a HyperPod cluster, have them checked in depth, or take them out of work.
 
 NODE is an instance id (i-0123456789abcdef0) or a Kubernetes node name (hyperpod-i-0123456789abcdef0). Jobs on a node
-that is rebooted or replaced stop; what is on the disks of a replaced node is gone. Jobs on a node in quarantine go on,
-and nothing new is placed on it until `release`; a node that is replaced comes back without its quarantine.
+that is rebooted or replaced stop; what is on the disks of a replaced node is gone. On a node in quarantine jobs
+continue, and nothing new is placed until `release`; a node that is replaced comes back without its quarantine.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "reboot": "restart nodes; their disks stay",
         "replace": "give nodes back and get new ones in their place",
         "health-check": "let HyperPod check nodes in depth; it fixes what fails",
-        "quarantine": "take nodes out of work and keep them: what runs goes on, nothing new comes",
+        "quarantine": "take nodes out of work and keep them: what runs continues, nothing new comes",
         "release": "give nodes work again",
     }
     for name, help_text in words.items():
@@ -129,7 +129,7 @@ def _take_out_or_back(
         _refuse_controller(environment, node, "runs no jobs", "quarantine compute nodes")
     done = quarantine(environment, account, args.project, nodes, args.reason)
     again = f"`podwright node release {environment.name} {' '.join(node.id for node in nodes)}` gives it work again"
-    lines = [f"{ids} takes no new work; what runs there goes on", again]
+    lines = [f"{ids} takes no new work; what runs there continues", again]
     write_answer(args.json, {"action": "quarantine", "nodes": [asdict(item) for item in done]}, lines)
     return 0
 

@@ -1,6 +1,6 @@
 """Doing what a plan holds: the file, then the nodes that go, then the deployment.
 
-In this order nothing is lost wherever it is cut off. The file says what is wanted, HyperPod says which nodes are still
+In this order nothing is lost wherever it is cut off. The file says what is desired, HyperPod says which nodes are still
 there, and CloudFormation which count it has: the same command plans anew from these three, and does what is left.
 """
 
@@ -11,9 +11,10 @@ from typing import Final
 from ...config.errors import CommandError
 from ..aws.calls import change
 from ..aws.clusters import Node, existing_cluster
+from ..aws.quarantines import forget, quarantines
 from ..capacity.plan_file import NotWritten
 from ..commands.deploy import deploy
-from ..nodes.quarantine import forget, quarantine, quarantines, release
+from ..nodes.quarantine import quarantine, release
 from .occupancy import occupancy
 from .plan import ScalePlan
 
@@ -31,7 +32,7 @@ _SANDBOX_POLL_SECONDS: Final = 0.3
 
 
 def apply_scaling(plan: ScalePlan, say: Callable[[str], None]) -> None:
-    """Do what is left of a plan that somebody has said yes to; `say` gets each step.
+    """Do what is left of a plan that somebody has announced yes to; `say` gets each step.
 
     Raises:
         CommandError: the plan is blocked or no longer holds, or a step failed; it says what is done and what to do. The
@@ -112,7 +113,7 @@ def _remove(plan: ScalePlan) -> list[str]:
 def _wait_for(plan: ScalePlan, say: Callable[[str], None]) -> None:
     """Wait until HyperPod counts without the nodes that went, and takes updates again."""
     account, name, end = plan.account, plan.environment.cluster.name, time.monotonic() + _WAIT_SECONDS
-    said = False
+    announced = False
     while True:
         cluster = existing_cluster(account, name)
         if cluster.status == "InService" and cluster.group(plan.request.group).target <= plan.request.count:
@@ -122,9 +123,9 @@ def _wait_for(plan: ScalePlan, say: Callable[[str], None]) -> None:
                 f"{name} is {cluster.status} after {_WAIT_SECONDS / 60:.0f} minutes, and nothing was deployed",
                 f"once `podwright status {plan.environment.name}` shows it InService, run the same command again",
             )
-        if not said:
+        if not announced:
             say(f"waiting for {name} to be without them")
-            said = True
+            announced = True
         time.sleep(_SANDBOX_POLL_SECONDS if account.endpoint else _POLL_SECONDS)
 
 
@@ -134,14 +135,14 @@ def _check_target(plan: ScalePlan) -> None:
     CloudFormation compares templates, so it sends nothing where it believes that the count is there already.
     """
     cluster = existing_cluster(plan.account, plan.environment.cluster.name)
-    target, wanted = cluster.group(plan.request.group).target, plan.request.count
-    if target != wanted:
+    target, desired = cluster.group(plan.request.group).target, plan.request.count
+    if target != desired:
         group = plan.request.group
         raise CommandError(
-            f"{group} is deployed with count {wanted}, and HyperPod keeps it at {target}: its count was changed "
+            f"{group} is deployed with count {desired}, and HyperPod keeps it at {target}: its count was changed "
             "outside CloudFormation, which saw nothing to do",
             f"`aws sagemaker batch-add-cluster-nodes --cluster-name {cluster.name} --nodes-to-add "
-            f"InstanceGroupName={group},IncrementTargetCountBy={wanted - target}` brings the missing ones"
-            if target < wanted
+            f"InstanceGroupName={group},IncrementTargetCountBy={desired - target}` brings the missing ones"
+            if target < desired
             else "run the same command again, with --remove",
         )

@@ -61,6 +61,7 @@ def occupancy(environment: Environment, account: Account, project: Path, nodes: 
 
 
 def _on_slurm(environment: Environment, account: Account, nodes: Sequence[Node]) -> Iterator[RunningJob]:
+    """The jobs that squeue lists on each node, asked in one session."""
     names = slurm_names(environment, account, nodes)
     # A node that has never joined is none of Slurm's, and squeue would fail for all of them.
     script = (
@@ -75,12 +76,12 @@ def _on_slurm(environment: Environment, account: Account, nodes: Sequence[Node])
             raise
         return
     ids = {name: id for id, name in names.items()}
-    found: dict[str, RunningJob] = {}
+    matches: dict[str, RunningJob] = {}
     for part in message.split(_MARK)[1:]:
         name, _, lines = part.partition("\n")
         for line in lines.splitlines():
             for row in rows_of(line):
-                known = found.get(row["id"])
+                known = matches.get(row["id"])
                 on = (*(known.nodes if known else ()), ids[name.strip()])
-                found[row["id"]] = RunningJob(f"{row['name']} ({row['id']})", row["team"], on, row["nodes"])
-    yield from found.values()
+                matches[row["id"]] = RunningJob(f"{row['name']} ({row['id']})", row["team"], on, row["nodes"])
+    yield from matches.values()

@@ -15,6 +15,9 @@ from podwright.config.settings.environment import Environment
 from podwright.operations.aws import sandbox_server as server
 from podwright.operations.aws.account import Account, account_of
 from podwright.operations.aws.calls import change, pages
+from podwright.operations.aws.clusters import existing_cluster
+from podwright.operations.aws.clusters import nodes as cluster_nodes
+from podwright.operations.aws.quarantines import quarantines
 from podwright.operations.kubernetes.kubectl import required_way
 from podwright.planning.node.quarantine import MARK, REASON
 from sandbox_stacks import turn
@@ -56,22 +59,24 @@ def run(project: Path, *arguments: str) -> tuple[int, Any, str]:
 
 
 def nodes(project: Path) -> dict[str, str]:
-    """The nodes of the group, each with its quarantine, once all of them run."""
+    """The nodes of the group, each with the reason of its quarantine, once all of them run."""
+    environment, account = opened(project)
     deadline = time.monotonic() + 180
     while True:
-        _, report, _ = run(project, "status", "sandbox")
-        rows = [node for node in report["nodes"] if node["group"] == "g5"]
-        if all(node["status"] == "Running" for node in rows):
-            return {node["id"]: node["quarantine"] for node in rows}
+        rows = cluster_nodes(account, "sandbox", "g5")
+        if all(node.status == "Running" for node in rows):
+            out = quarantines(environment, account)
+            return {node.id: str(out.get(node.id, "")) for node in rows}
         assert time.monotonic() < deadline, rows
+        time.sleep(0.1)
 
 
 def target(project: Path) -> tuple[int, str]:
     """The target of the group, and the line of the file."""
-    _, report, _ = run(project, "status", "sandbox")
-    [group] = [group for group in report["groups"] if group["name"] == "g5"]
+    _, account = opened(project)
     text = (project / "environments/sandbox.yaml").read_text()
-    return group["target"], next(line.strip() for line in text.splitlines() if "# as of today" in line)
+    line = next(line.strip() for line in text.splitlines() if "# as of today" in line)
+    return existing_cluster(account, "sandbox").group("g5").target, line
 
 
 def opened(project: Path) -> tuple[Environment, Account]:
@@ -103,14 +108,14 @@ def test_more_nodes_come_after_a_plan_that_changes_nothing(project: Path) -> Non
 
 def test_exactly_the_named_nodes_go_and_an_interrupted_run_goes_on(project: Path) -> None:
     before = nodes(project)
-    kept, first, second = sorted(before)[:3]
-    code, _, said = run(project, "scale", "sandbox", "g5", "4", "--yes")
+    retained, first, second = sorted(before)[:3]
+    code, _, message = run(project, "scale", "sandbox", "g5", "4", "--yes")
     assert code == 2
-    assert "HyperPod would choose which" in said
-    assert first in said
-    code, _, said = run(project, "scale", "sandbox", "g5", "4", "--remove", first, "i-0123456789abcdef0", "--yes")
+    assert "HyperPod would choose which" in message
+    assert first in message
+    code, _, message = run(project, "scale", "sandbox", "g5", "4", "--remove", first, "i-0123456789abcdef0", "--yes")
     assert code == 2
-    assert "i-0123456789abcdef0 is no node of sandbox" in said
+    assert "i-0123456789abcdef0 is no node of sandbox" in message
     assert target(project) == (6, "count: 6   # as of today")
 
     # As if the command had ended after the file was written and one of the nodes was gone.
@@ -120,10 +125,10 @@ def test_exactly_the_named_nodes_go_and_an_interrupted_run_goes_on(project: Path
     answer = change(account, "sagemaker", "batch_delete_cluster_nodes", ClusterName="sandbox", NodeIds=[first])
     assert answer["Successful"] == [first]
     code, plan, _ = run(project, "scale", "sandbox", "g5", "4", "--remove", first, f"hyperpod-{second}", "--yes")
-    assert (code, plan["gone"], [row["node"] for row in plan["leaving"]]) == (0, [first], [second])
+    assert (code, plan["removed"], [row["node"] for row in plan["leaving"]]) == (0, [first], [second])
     after = nodes(project)
     assert after.keys() == before.keys() - {first, second}
-    assert kept in after
+    assert retained in after
     assert target(project) == (4, "count: 4   # as of today")
     code, plan, _ = run(project, "diff", "sandbox")
     assert plan["stacks"] == [], "file, cluster and CloudFormation say the same"
@@ -137,15 +142,17 @@ def test_a_node_is_taken_out_of_work_and_given_back(project: Path) -> None:
     assert {"key": MARK, "value": "true", "effect": "NoSchedule"} in marked["spec"]["taints"]
     assert marked["metadata"]["labels"][MARK] == "true"
     assert marked["metadata"]["annotations"][REASON] == "ECC errors, ticket 12"
-    assert "ECC errors, ticket 12" in nodes(project)[node]
+    _, report, _ = run(project, "status", "sandbox")
+    [row] = [row for row in report["nodes"] if row["id"] == node]
+    assert row["quarantine"].endswith("ECC errors, ticket 12")
     _, diagnosis, _ = run(project, "doctor", "sandbox")
     assert "ECC errors, ticket 12" in json.dumps(diagnosis)
 
     for _ in range(2):
         assert run(project, "node", "release", "sandbox", node)[0] == 0
-    given = kubernetes_node(project, node)
-    assert MARK not in given["metadata"]["labels"]
-    assert not given["spec"].get("taints")
+    provided = kubernetes_node(project, node)
+    assert MARK not in provided["metadata"]["labels"]
+    assert not provided["spec"].get("taints")
     assert nodes(project)[node] == ""
 
 
@@ -165,12 +172,13 @@ def test_a_node_that_fails_again_is_taken_out_by_the_rule(project: Path) -> None
         while reboots(account, node) < number:
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        quarantines = nodes(project)
+        after = nodes(project)
         if number == 1:
-            assert quarantines[node] == ""
+            assert after[node] == ""
     deadline = time.monotonic() + 180
     while not (why := nodes(project)[node]):
         assert time.monotonic() < deadline
+        time.sleep(0.1)
     assert "2 faults within 12 hours" in why
     assert "rule of sandbox" in why
     taints = kubernetes_node(project, node)["spec"]["taints"]

@@ -13,12 +13,12 @@ from loopback import Call, Reply, Server, serving
 from podwright.config.catalog.drills import HEALTH_LABEL
 from podwright.config.settings.environment import Environment
 from podwright.operations.aws.account import Account
+from podwright.operations.aws.quarantines import Quarantine
 from podwright.operations.kubernetes.kubectl import Kubectl
 from podwright.operations.live import reader
 from podwright.operations.live.draw import draw
 from podwright.operations.live.reader import Live
 from podwright.operations.live.watch import watch
-from podwright.operations.nodes.quarantine import Quarantine
 from screens import text_of
 
 USUAL = Sagemaker()

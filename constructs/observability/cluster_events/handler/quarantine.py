@@ -28,7 +28,7 @@ def quarantined(session: boto3.Session, table: Any, event: Mapping[str, Any], no
     if summary["HealthStatus"] == "Healthy":
         over(table, instance)
         return None
-    # Another machine comes in its place.
+    # Another machine comes in its location.
     if summary.get("RepairAction") == "Replace":
         return None
     rule: dict[str, Any] = json.loads(os.environ["QUARANTINE"])
@@ -43,29 +43,29 @@ def quarantined(session: boto3.Session, table: Any, event: Mapping[str, Any], no
         step = f"Take it out of work: `podwright node quarantine {environment} {instance} --reason '{faults} faults'`"
         return Notice(title, f"{reason}.", step, f"{cluster}/{instance}/faults", "critical")
     s3 = session.client("s3")
-    place = {"Bucket": rule["bucket"], "Key": record_key(rule["prefix"], instance)}
+    location = {"Bucket": rule["bucket"], "Key": record_key(rule["prefix"], instance)}
     # The event's own time: where Lambda repeats it, people still have to be told.
     since = event["time"]
-    if (known := _record(s3, place)) and known["since"] != since:
+    if (known := _record(s3, location)) and known["since"] != since:
         return None
     by = f"rule of {environment}"
     if not _mark(session, rule, {"instance": instance, "reason": reason, "by": by, "since": since}):
         return None
     text = json.dumps(record(instance, reason, by, since), indent=2) + "\n"
-    s3.put_object(**place, Body=text.encode(), ContentType="application/json")
+    s3.put_object(**location, Body=text.encode(), ContentType="application/json")
     return Notice(
         f"{title} and is in quarantine",
-        f"{reason}.\nWhat runs there goes on, and nothing new comes.",
+        f"{reason}.\nWhat runs there continues, and nothing new comes.",
         f"Find the cause or replace it, then `podwright node release {environment} {instance}`",
         f"{cluster}/{instance}/quarantine",
         "critical",
     )
 
 
-def _record(s3: Any, place: Mapping[str, str]) -> dict[str, str] | None:
+def _record(s3: Any, location: Mapping[str, str]) -> dict[str, str] | None:
     """The record of the node's quarantine; None where it is in none."""
     try:
-        return json.loads(s3.get_object(**place)["Body"].read())
+        return json.loads(s3.get_object(**location)["Body"].read())
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchKey":
             raise
