@@ -48,9 +48,16 @@ def test_a_type_without_published_figures_says_a_percentage() -> None:
 def run(number: int, verdict: str) -> BenchmarkResults:
     return BenchmarkResults.model_validate(
         {
-            **{"version": 1, "cluster": "prod", "group": "h200", "instance_id": f"i-{number}", "verdict": verdict},
-            **{"instance_type": "ml.p5en.48xlarge", "started": "2026-11-26T12:00:00+00:00", "seconds": 0.0},
-            **{"mode": "quick", "thresholds_version": "1"},
+            "version": 1,
+            "cluster": "prod",
+            "group": "h200",
+            "instance_id": f"i-{number}",
+            "verdict": verdict,
+            "instance_type": "ml.p5en.48xlarge",
+            "started": "2026-11-26T12:00:00+00:00",
+            "seconds": 0.0,
+            "mode": "quick",
+            "thresholds_version": "1",
             "decision": {"policy": "gate", "action": "keep", "reason": ""},
             "results": measurements("ml.p5en.48xlarge", 8, f"i-{number}", verdict),
         }
