@@ -48,6 +48,17 @@ SLOW = {
     "report prod": ("report.command.synthesized",),
     "simulate prod --generate 3d": ("simulation.command.simulation",),
     "images list two-teams --sandbox": ("artifacts.images.images",),
+    "image check none": ("artifacts.image_check._opened",),
+    "kernels build": ("artifacts.kernels.build",),
+    "chart fetch": ("artifacts.charts.fetch",),
+    "submit two-teams train-a": (ACCOUNT, "jobs.reach.kubectl_of"),
+    "run two-teams --group training --team team-a -- hostname": (ACCOUNT, "jobs.reach.kubectl_of"),
+    "forecast two-teams train-a": (ACCOUNT, "simulation.cluster_state.required_way"),
+    "prices fetch prod": (ACCOUNT, "aws.account.Account.client"),
+    "connect prod": (ACCOUNT, "kubernetes.connect.eks_cluster"),
+    "workers shared-platform-wanted": (ACCOUNT, "workers.command.eks_cluster"),
+    "shell i-0123456789abcdef0": ("commands.shell.account_of", "commands.shell.nodes"),
+    "drill fault sandbox --node i-0123456789abcdef0 --kind xid-replace": (ACCOUNT, "drills.command.nodes"),
 }
 
 
@@ -85,7 +96,8 @@ def test_something_is_said_before_each_slow_call(
     monkeypatch.setattr(sys, "stderr", heard.stream)
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     for target in SLOW[command]:
-        answer: Any = Account("111122223333", "us-west-2", None, {}) if target == ACCOUNT else CommandError("enough")
+        known = target.endswith("account_of")
+        answer: Any = Account("111122223333", "us-west-2", None, {}) if known else CommandError("enough")
         monkeypatch.setattr(f"podwright.operations.{target}", heard.call(answer))
     cli.main([*command.split(), "--project", str(ROOT)])
     assert heard.silences == [0.0] * len(SLOW[command])
