@@ -85,10 +85,14 @@ def picture(runs: Sequence[BenchmarkResults]) -> str:
     verdicts = [run.verdict for run in runs]
     counts = ", ".join(f"{verdicts.count(one)} {one}" for one in ORDER if one in verdicts)
     clusters = ", ".join(dict.fromkeys(run.cluster for run in runs))
+    kernels = [kernel for plot in plots for kernel in plot.kernels]
+    dots = {dot.outcome for kernel in kernels for dot in kernel.dots}
     template = templates(Path(__file__).parent).get_template("picture.svg.jinja")
     made = template.render(
         title=f"Benchmarks of {clusters}: {counts}",
         plots=plots,
+        outcomes=[outcome for outcome in reversed(ORDER) if outcome in dots],
+        limits={outcome for kernel in kernels for _, outcome in kernel.limits},
         width=_WIDTH,
         height=_TOP + sum(plot.height for plot in plots) + _KEY,
         left=_LEFT,

@@ -158,13 +158,11 @@ def _resource_count(cdk: Cdk, stack: str) -> int:
 def _next_steps(environment: Environment, *, sandbox: bool) -> Table:
     """What somebody does after a first deployment."""
     where = " --sandbox" if sandbox else ""
-    steps = [(f"podwright report {environment.name}", "writes one HTML file on what was deployed")]
+    steps = [(f"podwright report {environment.name}", "one HTML file on what was deployed")]
     if environment.jobs:
-        steps.append(
-            (f"podwright submit {environment.name} {next(iter(environment.jobs))}{where}", "hands a job to it")
-        )
+        steps.append((f"podwright submit {environment.name} {next(iter(environment.jobs))}{where}", "a first job"))
     if environment.observability:
-        steps.append((f"podwright dashboards preview {environment.name}", "draws its dashboards without a Grafana"))
+        steps.append((f"podwright dashboards preview {environment.name}", "its dashboards, without a Grafana"))
     return new_table("Next", (), steps)
 
 

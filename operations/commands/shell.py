@@ -11,6 +11,7 @@ from ...config.loading.project import Project
 from ...config.settings.environment import Environment
 from ..aws.account import Account, account_of
 from ..aws.session import ClusterNode, hand_over, nodes, shell
+from ..output.moving import under_way
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +45,7 @@ def find(environments: list[Environment], instance: str, args: argparse.Namespac
         if account.endpoint:
             reasons.append(f"{environment.name}: its nodes are simulated")
             continue
+        under_way(f"looking for it among the nodes of {environment.name}")
         for node in nodes(account, environment.cluster.name):
             if node.instance == instance:
                 return account, node

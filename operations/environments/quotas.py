@@ -197,6 +197,7 @@ def _amounts(resource: str, share: Share, most: int) -> dict[str, Any]:
 
 
 def unit(resource: str) -> tuple[str, int]:
+    """The word for a resource, and how many of Kubernetes' units one of it is."""
     return _UNITS.get(resource) or (_NAMES.get(resource, resource.rpartition("/")[2]), 1)
 
 

@@ -39,6 +39,8 @@ JOBS: Final[Mapping[str, str]] = {
 """Kinds of jobs, by how kubectl names them, with podwright's word. What one of them owns is a part of it."""
 _KUEUE: Final = ("workloads.kueue.x-k8s.io", "localqueues.kueue.x-k8s.io")
 _FORBIDDEN: Final = "Forbidden"
+_SYSTEM: Final = "kube-system"
+"""Where nobody's work runs: a deployment's own jobs are there, such as the one that makes the folders of teams."""
 _FIRST: Final = ("master", "launcher", "head")
 # What numbers pods among each other, and the parts of a job that have such pods.
 _NUMBERS: Final = (
@@ -259,7 +261,11 @@ def _jobs(items: Sequence[Object], teams: Mapping[str, str], now: datetime) -> I
     """Jobs that no other of them owns, with the pods and Workloads that come from each."""
     kinds = {name.partition(".")[0].removesuffix("s"): kind for name, kind in JOBS.items()}
     owners = {item["metadata"]["uid"]: _owner(item) for item in items}
-    tops = {item["metadata"]["uid"]: item for item in items if item["kind"].lower() in kinds}
+    tops = {
+        item["metadata"]["uid"]: item
+        for item in items
+        if item["kind"].lower() in kinds and item["metadata"].get("namespace") != _SYSTEM
+    }
     tops = {uid: item for uid, item in tops.items() if _owner(item) not in tops}
     names = {(item["metadata"].get("namespace"), item["metadata"]["name"]): uid for uid, item in tops.items()}
     parts: dict[str, list[Object]] = {uid: [] for uid in tops}

@@ -246,9 +246,9 @@ def _events(question: Question) -> Part | None:
         for item in last[-_EVENTS:]
     ]
     now = question.cluster.now
-    lines = [f"{_ago(row['time'], now)}  {row['object']} {row['reason']}: {row['message']}" for row in data]
-    lines = [_UIDS.sub("", text) for text in lines]
-    return Part("events", "Events", data, lines) if data else None
+    texts = (_UIDS.sub("", f"{row['object']} {row['reason']}: {row['message']}") for row in data)
+    rows = list(zip([_ago(row["time"], now) for row in data], texts, strict=True))
+    return Part("events", "Events", data, [new_table("", (), rows, indent=2)]) if data else None
 
 
 ANSWERS: Final[tuple[Callable[[Question], Part | None], ...]] = (

@@ -7,6 +7,7 @@ from ...config.errors import CommandError, InvalidValue
 from ...planning.simulation.snapshot import COMMAND, Snapshot, read_snapshot
 from ..arguments import account_for, load
 from ..kubernetes.kubectl import REAL_KUBERNETES, Refused, required_way
+from ..output.moving import under_way
 
 
 def add_snapshot(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +24,9 @@ def snapshot_of(args: argparse.Namespace, seconds: float) -> Snapshot:
             raise CommandError(f"{args.snapshot} cannot be read: {error}", f"`{COMMAND}` writes one", 2) from None
     else:
         environment = load(args).environment
-        kubectl = required_way(args.project, environment, account_for(args, environment))
+        account = account_for(args, environment)
+        under_way(f"reading the queues and nodes of {environment.name}")
+        kubectl = required_way(args.project, environment, account)
         if not kubectl.is_real:
             raise CommandError("this sandbox's Kubernetes is a store, in which nothing waits", REAL_KUBERNETES)
         try:

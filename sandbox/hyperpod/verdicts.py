@@ -1,7 +1,7 @@
 """What nodes publish of themselves when they boot: a record of benchmarks that nobody ran.
 
-It is in the form and at the place that real nodes use, with the values of published measurements, and says in each
-measurement that it is made up. Groups that skip benchmarks publish nothing, as the published scripts say.
+It is in the form and at the place that real nodes use, with values around published measurements, and says in each
+that it is made up. Groups that skip benchmarks publish nothing, as the published scripts say.
 """
 
 import json
@@ -12,12 +12,10 @@ from botocore.exceptions import ClientError
 from ...config.catalog.instance_types import catalog
 from ..protocol.json_objects import JsonObject
 from .cluster import Cluster, Node
+from .made_up_benchmarks import SOURCE, measurements
 
 VERDICTS: Final = ("pass", "warn", "fail", "skip", "none")
 """What a fault can make of a node's verdict; none: it publishes nothing."""
-_SOURCE: Final = "made up (sandbox)"
-_LINE: Final = {"fail_below": 80.0, "warn_below": 90.0, "bound": 120.0}
-_VALUES: Final = {"pass": 100.0, "warn": 85.0, "fail": 40.0}
 
 
 def publish(s3: Any, cluster: Cluster, node: Node, faults: dict[str, str]) -> None:
@@ -80,21 +78,9 @@ def _facts(s3: Any, uri: str) -> JsonObject:
 
 
 def _record(cluster: Cluster, node: Node, verdict: str, policy: str, facts: JsonObject) -> JsonObject:
-    """The record that a node writes of its benchmarks, with one made-up measurement that fits the verdict."""
+    """The record that a node writes of its benchmarks, with made-up measurements that fit the verdict."""
     row = catalog().find(node.instance_type)
-    value = _VALUES.get(verdict)
-    reasons = {"warn": "85 percent is below 90", "fail": "40 percent is below 80", "skip": "nothing was measured"}
-    measurement = {
-        "name": "simulated",
-        "devices": list(range(row.accelerator_count if row else 0)),
-        "value": value,
-        "unit": "percent",
-        "higher_is_better": True,
-        **_LINE,
-        "source": _SOURCE,
-        "outcome": verdict,
-        "reason": reasons.get(verdict, ""),
-    }
+    accelerators = row.accelerator_count if row else 0
     return {
         "version": 1,
         "cluster": cluster.name,
@@ -105,7 +91,7 @@ def _record(cluster: Cluster, node: Node, verdict: str, policy: str, facts: Json
         "seconds": 0.0,
         "mode": facts["benchmarks"].get("mode", "quick"),
         "thresholds_version": "sandbox",
-        "results": [measurement],
+        "results": measurements(node.instance_type, accelerators, node.instance_id, verdict),
         "verdict": verdict,
-        "decision": {"policy": policy, "action": "keep", "reason": _SOURCE},
+        "decision": {"policy": policy, "action": "keep", "reason": SOURCE},
     }

@@ -64,7 +64,7 @@ def collect(scene: Scene) -> dict[str, Any]:
 
 
 def _main(capacity: Mapping[str, int]) -> Mapping[str, int]:
-    """What a flavor is drawn by: its accelerators, whole ones beside each kind of partitions; without any, its vCPUs."""
+    """What a flavor is drawn by: whole accelerators beside each kind of partitions; without any, its vCPUs."""
     devices = {name: amount for name, amount in capacity.items() if amount and (name in _MAIN or "/mig-" in name)}
     return devices or {CPU: capacity.get(CPU, 0)}
 

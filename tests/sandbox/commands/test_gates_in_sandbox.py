@@ -79,7 +79,7 @@ def test_verdicts_of_nodes_decide(gate: Any, faults: Any, account: Any) -> None:
     faults(verdicts={"h200": "fail"})
     result = verdicts.run(gate("verdicts"))
     assert not result.passed
-    assert "fail: simulated 40 percent is below 80" in result.reason
+    assert "fail: gemm_bf16 609.6 TFLOPS is below 635" in result.reason
     assert "will not pass by waiting" in result.reason
     assert len(result.answers["records"]) == 2
     faults(verdicts={"h200": "none"})

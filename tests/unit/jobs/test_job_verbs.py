@@ -128,6 +128,20 @@ def test_the_same_as_json(project: Path, capsys: Capture) -> None:
     assert [job["priority"] for job in answer["jobs"]] == [70, 70, 80]
 
 
+def test_jobs_of_the_cluster_itself_are_nobodys_work(project: Path, capsys: Capture, change: Change) -> None:
+    def add(items: list[Any]) -> None:
+        made = {"uid": "1", "name": "podwright-lustre-folders-0123456789", "creationTimestamp": "2026-11-25T10:00:00Z"}
+        for number, namespace in enumerate(("kube-system", "default")):
+            metadata = made | {"namespace": namespace, "uid": f"own-{number}"}
+            items.append({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {}, "status": {}})
+
+    change(add)
+    assert called(project, "jobs", "--all", "--json") == 0
+    namespaces = [job["namespace"] for job in json.loads(capsys.readouterr().out)["jobs"]]
+    assert "kube-system" not in namespaces
+    assert "default" in namespaces
+
+
 def test_a_narrow_terminal_has_no_column_of_kinds(project: Path) -> None:
     with screen(120) as wide:
         assert called(project, "jobs") == 0

@@ -22,11 +22,10 @@ from screens import Screen, screen
 
 ROOT = Path(__file__).parents[3]
 ACCOUNT = "arguments.account_of"
-SHELL = "adoption.command.opened_shell"
 MINUTE = 60.0
 SLOW = {
     "status prod": (ACCOUNT, "live.command.report"),
-    "import mine": (SHELL, "adoption.command.read"),
+    "import mine": ("adoption.command.opened_shell", "adoption.command.read"),
     "doctor prod": (ACCOUNT, "doctor.command.collect"),
     "collect prod": (ACCOUNT, "doctor.collect_command.collect"),
     "dashboards preview prod": ("dashboards.sources.made_up",),
@@ -50,6 +49,17 @@ SLOW = {
     "report prod": ("report.command.synthesized",),
     "simulate prod --generate 3d": ("simulation.command.simulation",),
     "images list two-teams --sandbox": ("artifacts.images.images",),
+    "image check none": ("artifacts.image_check._opened",),
+    "kernels build": ("artifacts.kernels.build",),
+    "chart fetch": ("artifacts.charts.fetch",),
+    "submit two-teams train-a": (ACCOUNT, "jobs.reach.kubectl_of"),
+    "run two-teams --group training --team team-a -- hostname": (ACCOUNT, "jobs.reach.kubectl_of"),
+    "forecast two-teams train-a": (ACCOUNT, "simulation.cluster_state.required_way"),
+    "prices fetch prod": (ACCOUNT, "aws.account.Account.client"),
+    "connect prod": (ACCOUNT, "kubernetes.connect.eks_cluster"),
+    "workers shared-platform-wanted": (ACCOUNT, "workers.command.eks_cluster"),
+    "shell i-0123456789abcdef0": ("commands.shell.account_of", "commands.shell.nodes"),
+    "drill fault sandbox --node i-0123456789abcdef0 --kind xid-replace": (ACCOUNT, "drills.command.nodes"),
 }
 
 
@@ -87,9 +97,8 @@ def test_something_is_said_before_each_slow_call(
     monkeypatch.setattr(sys, "stderr", heard.stream)
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     for target in SLOW[command]:
-        answer: Any = (
-            Account("111122223333", "us-west-2", None, {}) if target in (ACCOUNT, SHELL) else CommandError("enough")
-        )
+        known = target.endswith(("account_of", "opened_shell"))
+        answer: Any = Account("111122223333", "us-west-2", None, {}) if known else CommandError("enough")
         monkeypatch.setattr(f"podwright.operations.{target}", heard.call(answer))
     cli.main([*command.split(), "--project", str(ROOT)])
     assert heard.silences == [0.0] * len(SLOW[command])

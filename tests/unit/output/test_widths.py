@@ -7,8 +7,7 @@ or from what the tests of the command make.
 import json
 import re
 from argparse import Namespace
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +15,8 @@ from typing import Any
 
 import pytest
 
+import answers_of_commands as answers
+from answers_of_commands import written
 from capacity_account import open_account
 from doctor_corpus import bundle
 from effect_cases import CASES, edited, reviewed
@@ -41,7 +42,7 @@ from podwright.operations.jobs.table import write_jobs
 from podwright.operations.live.cluster_table import write_report
 from podwright.operations.live.draw import draw
 from podwright.operations.output.console import write_line
-from podwright.operations.output.tables import Block, new_table
+from podwright.operations.output.tables import new_table
 from podwright.operations.preflight import command as preflight
 from podwright.operations.preflight.check import Outcome
 from podwright.operations.spend import command as spend
@@ -60,14 +61,17 @@ NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 Show = Callable[[Path], object]
 
 
-def written(blocks: Iterable[Block]) -> None:
-    for block in blocks:
-        write_line(block)
+def called(*arguments: str, code: int = 0) -> Show:
+    """A command of this repository's project, and what it ends with."""
+
+    def show(_: Path) -> None:
+        assert cli.main([*arguments, "--project", str(ROOT)]) == code
+
+    return show
 
 
-def called(*arguments: str) -> Show:
-    """A command of this repository's project. What one says that refuses is looked at as well."""
-    return lambda _: cli.main([*arguments, "--project", str(ROOT)])
+def recorded(*words: str) -> Show:
+    return lambda folder: answers.on_the_recorded_cluster(folder, *words)
 
 
 def diagnosed(folder: Path) -> None:
@@ -181,7 +185,7 @@ SHOWN: dict[str, Show] = {
     "import": imported,
     "check": called("check"),
     "check prod": called("check", "prod"),
-    "check, refused": called("check", str(ROOT / "tests/unit/output/refused.yaml")),
+    "check, refused": called("check", str(ROOT / "tests/unit/output/refused.yaml"), code=1),
     "project": called("project"),
     "preflight": looked_at,
     "size": called("size", "--parameters", "70B", "--on", "ml.p5en.48xlarge", "--layers", "80"),
@@ -192,16 +196,16 @@ SHOWN: dict[str, Show] = {
     "quotas": called("quotas", "prod"),
     "quotas of AWS Batch": called("quotas", "training-jobs-queue"),
     "simulate": called("simulate", "prod", "--generate", "3d", "--load", "1.2"),
-    "forecast": called("forecast", "two-teams", "--job", "none"),
+    "forecast": answers.forecast,
     "show": called("show", "prod"),
     "render": called("render", "two-teams"),
-    "submit": called("submit", "two-teams", "none"),
-    "run": called("run", "two-teams", "--", "hostname"),
+    "submit": recorded("submit", "two-teams", "train-b"),
+    "run": recorded("run", "two-teams", "--team", "team-a", "--group", "training", "--", "hostname"),
     "jobs": lambda _: write_jobs(STATES["jobs"], "Jobs of two-teams", NOW),
     "jobs --by-priority": lambda _: write_by_priority(STATES["priorities"], "Jobs by priority", NOW),
-    "why": called("why", "two-teams", "none"),
+    "why": recorded("why", "two-teams", "train-a"),
     "logs": lambda _: print_times(Namespace(json=False), "experiment-b", [RankTime(*row) for row in STATES["steps"]]),
-    "stop": called("stop", "two-teams", "none"),
+    "stop": recorded("stop", "two-teams", "train-a"),
     "alerts": called("alerts", "prod"),
     "dashboards": lambda folder: cli.main(
         ["dashboards", "export", "prod", "--out", str(folder / "out"), "--project", str(ROOT)]
@@ -212,9 +216,9 @@ SHOWN: dict[str, Show] = {
     "schema": called("schema"),
     "diff": changed,
     "diff, quotas": lambda _: written(effect_lines(STATES["quota_effect"])),
-    "drift": called("drift", "prod"),
+    "drift": answers.drifted,
     "pipeline": called("pipeline", "show"),
-    "deploy": called("deploy", "nowhere"),
+    "deploy": lambda _: answers.deployed(STATES["status"]),
     "canary": canaries,
     "promote": called("promote", "--plan"),
     "status": lambda _: write_report(STATES["status"]),
@@ -223,33 +227,33 @@ SHOWN: dict[str, Show] = {
     "status --watch": lambda _: written(draw(STATES["watched"])),
     "gate": called("gate", "prod", "--list"),
     "doctor": diagnosed,
-    "collect": called("collect", "nowhere"),
+    "collect": answers.collected,
     "destroy": going,
     "sandbox": lambda folder: cli.main(["sandbox", "status", "--project", str(folder)]),
-    "chart": called("chart", "fetch", "nothing"),
+    "chart": answers.fetched,
     "assets": called("assets", "fetch"),
-    "kernels": called("kernels"),
+    "kernels": answers.built,
     "images": called("images", "list", "two-teams", "--sandbox"),
-    "image": called("image", "check", "none", "two-teams"),
-    "connect": called("connect", "nowhere"),
-    "workers": called("workers", "nowhere"),
-    "shell": called("shell", "nowhere"),
+    "image": answers.image,
+    "connect": answers.connected,
+    "workers": answers.reached,
+    # All that it says is why it hands the terminal to nobody.
+    "shell": called("shell", "nowhere", code=1),
     "upgrade": older,
-    "node": called("node", "reboot", "nowhere"),
+    "node": answers.replaced,
     "drill": lambda _: written([*record.lines(STATES["drill"]), *record.table([STATES["drill"]])]),
-    "drill --list": called("drill", "--list"),
+    "drill kinds": called("drill", "kinds"),
     "capacity": offered("search", "prod", "h200-q1"),
     "capacity show": lambda _: [write_plans(plans, NOW) for plans in STATES["plans"]],
     "bench": lambda _: write_tables([BenchmarkResults.model_validate(each) for each in STATES["bench"]]),
-    "report": called("report", "nowhere"),
+    "report": answers.reported,
 }
-DOCUMENTS = ("completion", "schema", "render", "show")
-"""What programs read, and what goes into a file: printed as it is."""
+DOCUMENTS = ("completion", "schema", "render", "show", "connect")
+"""What programs and shells read, and what goes into a file: printed as it is."""
 
 
 def shown(name: str, folder: Path, width: int, **variables: str) -> list[str]:
-    # A command line that is refused ends with SystemExit.
-    with screen(width, **variables) as terminal, suppress(SystemExit):
+    with screen(width, **variables) as terminal:
         SHOWN[name](folder)
     return terminal.seen()
 

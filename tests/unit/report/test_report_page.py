@@ -45,8 +45,13 @@ def live(**provided: Any) -> dict[str, Any]:
         ],
         "plans": [
             {
-                **{"name": "q1", "status": "Active", "from": "", "until": "2027-02-01T11:30:00+00:00"},
-                **{"total": 16, "in_use": 15, "unhealthy": 1},
+                "name": "q1",
+                "status": "Active",
+                "from": "",
+                "until": "2027-02-01T11:30:00+00:00",
+                "total": 16,
+                "in_use": 15,
+                "unhealthy": 1,
             }
         ],
         "unseen": {"queues": "no way to it from here"},

@@ -1,0 +1,104 @@
+"""What a node would have measured of itself: values around published measurements, which nobody took.
+
+A good node's devices differ by less than what the node's own judge warns of. On a bad one a single device is slow.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any, Final, NamedTuple
+
+from ..protocol.json_objects import JsonObject
+
+SOURCE: Final = "made up (sandbox)"
+_THRESHOLDS: Final = Path(__file__).resolve().parents[2] / "lifecycle_scripts/podwright_benchmarks/thresholds.json"
+_LINES: Final[list[dict[str, Any]]] = json.loads(_THRESHOLDS.read_text(encoding="utf-8"))["lines"]
+_DEVIATION: Final = 0.007
+"""One standard deviation between GPUs, as `thresholds.json` takes it."""
+_OF_POSSIBLE: Final = 0.85
+"""Of what hardware can do at best, where nobody published what it does."""
+_BAD: Final = "gemm_bf16"
+"""What a bad device is slow at; every type with published lines has one for it."""
+_UNKNOWN: Final = {"fail_below": 80.0, "warn_below": 90.0, "bound": 120.0}
+_PERCENT: Final = {"pass": 100.0, "warn": 85.0, "fail": 40.0}
+
+
+class _Kernel(NamedTuple):
+    """A kernel on a type."""
+
+    name: str
+    usual: float
+    line: dict[str, Any]
+
+    @property
+    def unit(self) -> str:
+        """As the programs print it."""
+        return "TFLOPS" if self.name.startswith("gemm") else "GB/s"
+
+
+def measurements(instance_type: str, accelerators: int, instance_id: str, verdict: str) -> list[JsonObject]:
+    """The results of a node, as its record has them.
+
+    Args:
+        instance_type: HyperPod's name of the type.
+        accelerators: How many the node has.
+        instance_id: Of the node, which decides about its values.
+        verdict: pass; warn or fail on account of one device; or skip, where nothing was measured.
+    """
+    chance, kernels = Random(instance_id), _kernels(instance_type)
+    slow = chance.randrange(max(accelerators, 1))
+    if verdict == "skip":
+        return [_result("gemm_bf16", (), None, "TFLOPS", {}, "skip", "nothing was measured")]
+    if _BAD not in {kernel.name for kernel in kernels}:
+        # Nobody published a line of this type.
+        value, outcome = _PERCENT[verdict], "" if verdict == "pass" else f"{_PERCENT[verdict]:g} percent is below "
+        reason = f"{outcome}{_UNKNOWN[f'{verdict}_below']:g}" if outcome else ""
+        return [_result("simulated", tuple(range(accelerators)), value, "percent", _UNKNOWN, verdict, reason)]
+    result = list[JsonObject]()
+    for kernel in kernels:
+        for devices in _devices(kernel.name, accelerators):
+            value = kernel.usual * chance.gauss(1 - 3 * _DEVIATION, _DEVIATION)
+            outcome, reason = "pass", ""
+            if verdict != "pass" and kernel.name == _BAD and devices == (slow,):
+                limit = kernel.line[f"{verdict}_below"]
+                value, outcome = limit * 0.96, verdict
+                reason = f"{value:.4g} {kernel.unit} is below {limit:.4g}"
+            result.append(_result(kernel.name, devices, round(value, 1), kernel.unit, kernel.line, outcome, reason))
+    return result
+
+
+def _kernels(instance_type: str) -> list[_Kernel]:
+    """Every kernel of a node alone that has a line."""
+    return [
+        _Kernel(name, line["measured"] or _OF_POSSIBLE * line["bound"], line)
+        for line in _LINES
+        if instance_type in line["instance_types"] and line["nodes"] == 1
+        for name in line["names"]
+    ]
+
+
+def _devices(name: str, accelerators: int) -> Iterator[Sequence[int]]:
+    """What each measurement of a kernel is about: a device, two neighbours, or all of a node."""
+    if name.startswith("pair"):
+        yield from ((first, first + 1) for first in range(0, accelerators - 1, 2))
+    elif name.startswith(("all_", "reduce_")):
+        yield tuple(range(accelerators))
+    else:
+        yield from ((device,) for device in range(accelerators))
+
+
+def _result(
+    name: str, devices: Sequence[int], value: float | None, unit: str, line: dict[str, Any], outcome: str, reason: str
+) -> JsonObject:
+    return {
+        "name": name,
+        "devices": list(devices),
+        "value": value,
+        "unit": unit,
+        "higher_is_better": True,
+        **{each: line.get(each) for each in ("fail_below", "warn_below", "bound")},
+        "source": SOURCE,
+        "outcome": outcome,
+        "reason": reason,
+    }
