@@ -31,6 +31,7 @@ LIMIT = "400000"
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """What `podwright init` makes, with a sandbox of its own."""
+
     folder = tmp_path_factory.mktemp("agents")
     run(folder, "init", str(folder))
     server.start(folder, port=0, time_scale=0.1, kubernetes="store")
