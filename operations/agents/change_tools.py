@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from ...config.errors import CommandError, PodwrightError
 from . import audit
 from .declared import About, EnvironmentName, Word, tool
-from .plans import Plan, deployment, purchase, replacement, scaling, still_true, stop, submission
+from .plans import Plan, deployment, digest_of_files, purchase, replacement, scaling, still_true, stop, submission
 from .replies import replied
 from .serving import session_of
 from .session import Session
@@ -226,8 +226,7 @@ class ChangeTools:
             audit.record(session.project, **facts, step="declined")
             return self._not(environment, shown, "the user did not say yes, and nothing was changed")
         if not still_true(session, plan):
-            audit.record(session.project, **facts, step="stale")
-            raise CommandError(f"plan {plan_id} is not true any more: {_STALE[name]}", "plan it again, and show it")
+            raise _stale(session, plan, _STALE[name])
         audit.record(session.project, **facts, step="begun")
         try:
             output = session.ask(*plan.words, *plan.consent)
@@ -242,24 +241,33 @@ class ChangeTools:
 
 
 _STALE: Final = {
-    "deploy": "a file of the project has changed",
-    "submit_job": "a file of the project has changed",
-    "stop_job": "a file has changed, or the job is another or in another state",
-    "replace_nodes": "a file has changed, or a node has another status",
-    "scale_group": "a file has changed, or the nodes, the jobs on them or what is deployed",
-    "reserve_capacity": "a file has changed, or another offer is the cheapest",
+    "submit_job": "the job is another",
+    "stop_job": "the job is another, or in another state",
+    "replace_nodes": "a node has another status",
+    "scale_group": "the nodes, the jobs on them or what is deployed is another",
+    "reserve_capacity": "another offer is the cheapest, or its price has changed",
 }
 
 
 def _waiting(session: Session, name: str, environment: str, plan_id: str) -> Plan:
-    """The plan of that id. Raises CommandError where none waits, or it is another tool's or environment's."""
+    """The plan of that id. Raises CommandError where none waits, it is another tool's, or a file has changed since."""
     plan = session.plans.get(plan_id)
     if plan is None or (plan.tool, plan.environment) != (name, environment):
         raise CommandError(
             f"no plan {plan_id} of {name} for {environment} waits",
             "plan it again: a plan is made once, by the tool that it names, and goes when the server ends",
         )
+    if plan.files != digest_of_files(session, environment):
+        raise _stale(session, plan, "a file of the project has changed")
     return plan
+
+
+def _stale(session: Session, plan: Plan, why: str) -> CommandError:
+    """That a plan is not true any more. It is gone, and that is recorded."""
+    session.plans.pop(plan.id, None)
+    facts = {"tool": plan.tool, "environment": plan.environment, "id": plan.id, "command": plan.command}
+    audit.record(session.project, **facts, step="stale", reason=why)
+    return CommandError(f"plan {plan.id} is not true any more: {why}", "plan it again, and show it")
 
 
 def _is_yes(consent: Consented, environment: str) -> bool:

@@ -24,6 +24,7 @@ from ...config.settings.environment import Environment
 from ...planning.quota.policy import environment_policy
 from ...planning.rules import findings
 from ..capacity.plan_file import NotWritten, edited, lines, plain, replace_file
+from ..capacity.reserve import NOT_BOUGHT
 from ..environments.costs import brief
 from ..environments.new_project import Beginning, environment_file
 from ..environments.quotas import report
@@ -167,7 +168,7 @@ def _with_value(text: str, path: tuple[str, ...], value: Any) -> str:
         below, depth = below[path[depth]], depth + 1
     key = path[depth]
     written: Any = reduce(lambda inner, name: {name: inner}, reversed(path[depth + 1 :]), value)
-    if key in below and depth < len(path) - 1 and below[key] is not None:
+    if key in below and depth < len(path) - 1 and below[key] not in (None, {}):
         raise CommandError(f"{'.'.join(path[: depth + 1])} is no mapping of settings", "give it as a whole")
     try:
         if depth == 0 and key not in below:
@@ -206,7 +207,7 @@ def _proposal(project: Project, edit: Edit, before: LoadedEnvironment | None) ->
         },
         "cost": {"before": old.cost(), "after": new.cost()},
         "quotas": list(_quota_changes(old.quotas(), new.quotas())),
-        "valid": not errors(new.findings),
+        "valid": not new.wrong,
     }
     return Proposal(edit, facts, new.loaded.environment if new.loaded else None)
 
@@ -227,13 +228,18 @@ class _Side(NamedTuple):
     loaded: LoadedEnvironment | None
     findings: list[Finding]
 
+    @property
+    def wrong(self) -> list[Finding]:
+        """The errors, without that a training plan has yet to be bought: the file says first what is wanted."""
+        return [finding for finding in errors(self.findings) if finding.id != NOT_BOUGHT]
+
     def cost(self) -> dict[str, Any] | None:
         """What it costs a month."""
-        return brief(self.loaded.environment) if self.loaded and not errors(self.findings) else None
+        return brief(self.loaded.environment) if self.loaded and not self.wrong else None
 
     def quotas(self) -> dict[tuple[str, ...], dict[str, Any]]:
         """Each team's quotas by team, flavor and resource."""
-        if self.loaded is None or errors(self.findings):
+        if self.loaded is None or self.wrong:
             return {}
         environment = self.loaded.environment
         policy = environment_policy(environment, environment_types(environment.instance_types))

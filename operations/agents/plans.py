@@ -7,6 +7,7 @@ another name, so a plan that is no longer true is known by asking again.
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,8 +36,10 @@ class Plan:
     """What is added to it once a person has said yes."""
     question: str
     """What the person is asked, without the line that says what to type."""
-    observed: str
-    """Digest of what it was made from: the files, and what AWS or the cluster answered."""
+    files: str
+    """Digest of the files that it was made from."""
+    observed: Any
+    """What of AWS or the cluster it was made from."""
     output: Answer
     """What the command that looked at it answered."""
     request: dict[str, Any] = field(default_factory=dict)
@@ -47,7 +50,7 @@ class Plan:
     @property
     def id(self) -> str:
         """Names the change and what it was made from."""
-        return _digest(self.tool, self.environment, self.words, self.observed)
+        return _digest(self.tool, self.environment, self.words, self.files, self.observed)
 
     @property
     def command(self) -> str:
@@ -72,7 +75,8 @@ def deployment(workplace: Workplace, environment: str) -> Plan:
         words=("deploy", environment, f"--plan={document['digest']}", *dict.fromkeys(allowed)),
         consent=("--yes", "--json"),
         question="\n".join(_deployment_lines(document)),
-        observed=_files(workplace, environment),
+        files=digest_of_files(workplace, environment),
+        observed=None,
         refusal=refusal,
         output=output,
     )
@@ -91,9 +95,8 @@ def _deployment_lines(document: dict[str, Any]) -> list[str]:
 def _effect_lines(document: dict[str, Any]) -> list[str]:
     """What a change set does, and how long that takes."""
     changes = [change for stack in document["stacks"] for change in stack["changes"]]
-    counts = {verb: sum(change["action"] == verb for change in changes) for verb in ("create", "update", "replace")}
-    counts["delete"] = len(changes) - sum(counts.values())
-    numbers = ", ".join(f"{count} to {verb}" for verb, count in counts.items() if count)
+    counts = Counter(change["action"] for change in changes)
+    numbers = ", ".join(f"{count} to {action}" for action, count in sorted(counts.items()))
     least, most = document["duration"]["minutes"]
     nodes = [f"{row['nodes']} of {row['group']}: {row['what']}" for row in document["nodes_restarted"]]
     fates = {True: "kept", False: "deleted"}
@@ -126,7 +129,8 @@ def submission(workplace: Workplace, environment: str, job: str, settings: Seque
         words=("submit", environment, job, *set_words),
         consent=("--json",),
         question="\n".join(lines),
-        observed=_files(workplace, environment),
+        files=digest_of_files(workplace, environment),
+        observed=None,
         request={"job": job, "settings": list(settings)},
         output=output,
     )
@@ -147,14 +151,14 @@ def stop(workplace: Workplace, environment: str, job: str, team: str | None = No
         f"It is {plain_text(row['state'])}, with {row['accelerators'] or 0} accelerators, since {row['created']}.",
         "What it wrote to file systems and buckets stays; what it did since its last checkpoint is lost.",
     ]
-    observed = _digest(_files(workplace, environment), {key: row[key] for key in ("name", "team", "created", "state")})
     return Plan(
         tool="stop_job",
         environment=environment,
         words=("stop", environment, job, *words),
         consent=("--json",),
         question="\n".join(lines),
-        observed=observed,
+        files=digest_of_files(workplace, environment),
+        observed=[row["name"], row["team"], row["created"], row["state"]],
         request={"job": job, "team": team},
         output=output,
     )
@@ -175,14 +179,15 @@ def replacement(workplace: Workplace, environment: str, nodes: Sequence[str]) ->
         *(f"{node['id']} of group {node['group']}, {node['type']}, is {node['status']}." for node in chosen),
         "Jobs on them stop and start again from their last checkpoint. Everything on the nodes' own disks is lost.",
     ]
-    observed = [{key: node[key] for key in ("id", "group", "status")} for node in chosen]
+    observed = [[node["id"], node["group"], node["status"]] for node in chosen]
     return Plan(
         tool="replace_nodes",
         environment=environment,
         words=("node", "replace", environment, *named),
         consent=("--yes", "--json"),
         question="\n".join(lines),
-        observed=_digest(_files(workplace, environment), observed),
+        files=digest_of_files(workplace, environment),
+        observed=observed,
         request={"nodes": named},
         output=output,
     )
@@ -215,7 +220,8 @@ def scaling(
         words=words,
         consent=("--yes", "--json"),
         question="\n".join(lines),
-        observed=_digest(_files(workplace, environment), document["digest"]),
+        files=digest_of_files(workplace, environment),
+        observed=document["digest"],
         request={"group": group, "count": count, "remove": tuple(remove), "stop_jobs": stop_jobs},
         refusal=refusal,
         output=output,
@@ -251,7 +257,8 @@ def purchase(workplace: Workplace, environment: str, plan: str, max_upfront_usd:
         # The command looks at the price once more, and buys nothing that has become dearer.
         consent=("--yes", f"--max-upfront={limit}", "--json"),
         question="\n".join(lines),
-        observed=_digest(_files(workplace, environment), offer["id"], price, limit),
+        files=digest_of_files(workplace, environment),
+        observed=[offer["id"], price, limit],
         request={"plan": plan, "max_upfront_usd": max_upfront_usd},
         refusal=refusal,
         output=output,
@@ -270,11 +277,9 @@ PLANNERS: Final[dict[str, Planner]] = {
 
 
 def still_true(workplace: Workplace, plan: Plan) -> bool:
-    """Whether the plan is what the same request would be now."""
+    """Whether the plan is what the same request would be now; a deployment is held to its digest by the command."""
     planner = PLANNERS.get(plan.tool)
-    if planner is None:
-        return plan.observed == _files(workplace, plan.environment)
-    return planner(workplace, plan.environment, **plan.request).id == plan.id
+    return planner is None or planner(workplace, plan.environment, **plan.request).id == plan.id
 
 
 def plain_text(text: Any) -> str:
@@ -289,7 +294,7 @@ def _some(items: Sequence[str]) -> str:
     return f"{shown} and {len(items) - _SHOWN} more" if len(items) > _SHOWN else shown or "none"
 
 
-def _files(workplace: Workplace, environment: str) -> str:
+def digest_of_files(workplace: Workplace, environment: str) -> str:
     """Digest of everything that a synthesis reads: the environment's files, and those of the project."""
     loaded: LoadedEnvironment = workplace.load(environment)
     own = [*loaded.source.files.values(), *(workplace.project / name for name in ("podwright.yaml", "cdk.json"))]

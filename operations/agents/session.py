@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import textwrap
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -46,8 +47,10 @@ class Session(Workplace):
 def outline(document: Any) -> dict[str, str]:
     """What a document holds, by key: enough to know whether to read it."""
     items = document.items() if isinstance(document, dict) else [("", document)]
-    return {key: f"{type(value).__name__} of {len(value)}" if _sized(value) else str(value) for key, value in items}
+    return {key: _outlined(value) for key, value in items}
 
 
-def _sized(value: Any) -> bool:
-    return isinstance(value, dict | list | str)
+def _outlined(value: Any) -> str:
+    if isinstance(value, dict | list):
+        return f"{type(value).__name__} of {len(value)}"
+    return textwrap.shorten(str(value), 80)

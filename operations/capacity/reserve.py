@@ -25,7 +25,7 @@ from .offers import RegionOffer
 from .purchase import Buyer, InAccount, new_run, settled, values_of, write_back
 from .search import check_request, wanted
 
-_NOT_BOUGHT: Final = "CAP017"
+NOT_BOUGHT: Final = "CAP017"
 """The rule that a plan has to be bought."""
 
 
@@ -35,7 +35,7 @@ def obstacles(loaded: LoadedEnvironment, plan: str) -> list[Finding]:
         finding
         for finding in errors(findings(loaded.environment, loaded.source))
         # The rule is what this command is there to satisfy.
-        if f"{finding.path}.".startswith(f"training_plans.{plan}.") and finding.id != _NOT_BOUGHT
+        if f"{finding.path}.".startswith(f"training_plans.{plan}.") and finding.id != NOT_BOUGHT
     ]
 
 

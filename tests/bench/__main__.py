@@ -29,6 +29,7 @@ import report_cost
 import series
 import status_cost
 import synthesis_times
+from agents import server_costs
 from clusters import admission, control_planes, sandbox_memory
 from governance import forecasts, real_kueue, simulated
 from mutants import run as mutants_run
@@ -50,6 +51,7 @@ PARTS = {
     "series": series.report,
     "report": report_cost.report,
     "status": status_cost.report,
+    "agents": server_costs.report,
     "doctor": doctor_matrix.report,
     "effects": effect_times.report,
     "promotion": promotion_times.report,

@@ -1,0 +1,136 @@
+"""What `podwright mcp` costs: the start, the list of tools in a model's context, and the time of each tool on `prod`."""
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final
+
+from mcp import Client, StdioServerParameters
+
+from table import Report, markdown, verdict
+from timing import ROOT, Timing, measure
+
+COMMAND: Final = (sys.executable, "-P", "-m", "podwright.operations.cli")
+FIRST_SECONDS: Final = 5.0
+"""A client that starts a server shows nothing until then."""
+BYTES: Final = {"--allow-changes": 48 * 1024, "": 42 * 1024}
+"""Of the list of tools, by option; a token is about four."""
+PLAIN: Final = "prod"
+CALLS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "list_environments": {},
+    "explain": {"id": "NET003"},
+    "size": {"parameters": "70B"},
+    "simulate": {"environment": PLAIN, "generate": "3d"},
+    "capacity_search": {"environment": PLAIN, "plan": "wanted"},
+    "propose_edit": {
+        "environment": PLAIN,
+        "settings": [{"path": "instance_groups.h200.count", "value": 17}],
+        "reason": "a spare",
+    },
+    **{
+        name: {"environment": PLAIN}
+        for name in (
+            *("show_environment", "check", "cost", "quotas", "alerts", "gates", "render", "report", "diff"),
+            *("preflight", "status", "drift", "jobs", "doctor", "spend", "bench", "upgrade_plan"),
+        )
+    },
+}
+"""One call of each tool that needs no job on a cluster, which no store of the sandbox runs."""
+
+
+def report(folder: Path, args: argparse.Namespace) -> Report:
+    """Three tables; `prod` is deployed in the sandbox, so what asks AWS asks a stand-in on this machine."""
+    shutil.copytree(ROOT / "environments/shared", folder / "environments/shared")
+    shutil.copy(ROOT / "environments/prod.yaml", folder / "environments")
+    shutil.copy(ROOT / "cdk.json", folder)
+    file = folder / "environments/prod.yaml"
+    wanted = "training_plans:\n  wanted: {zone: usw2-az2, instance_type: ml.trn1.32xlarge, count: 4, days: 14}\n"
+    file.write_text(file.read_text().replace("training_plans:\n", wanted, 1))
+    try:
+        first = asyncio.run(_first_answers(folder, args.runs))
+        sizes = {option: asyncio.run(_size(folder, option)) for option in BYTES}
+        file.write_text(file.read_text().replace(wanted, "training_plans:\n", 1))
+        measure([*COMMAND, "deploy", PLAIN, "--sandbox", "--project", str(folder)], runs=1, warm_ups=0)
+        file.write_text(file.read_text().replace("training_plans:\n", wanted, 1))
+        times = asyncio.run(_times(folder, args.runs))
+    finally:
+        measure([*COMMAND, "sandbox", "stop", "--project", str(folder)], runs=1, warm_ups=0)
+    kept = first.median <= FIRST_SECONDS and all(size <= BYTES[option] for option, (_, size) in sizes.items())
+    start = markdown(
+        ("from the start of the process", "seconds", "limit", ""),
+        [
+            (
+                "to the first answer (`list_environments`)",
+                str(first),
+                f"≤ {FIRST_SECONDS:g} s",
+                verdict(first.median, FIRST_SECONDS),
+            )
+        ],
+    )
+    lists = markdown(
+        ("`podwright mcp`", "tools", "bytes of the list", "tokens, at four bytes", "budget", ""),
+        [
+            (
+                f"`{option}`" if option else "",
+                str(count),
+                f"{size:,}",
+                f"{size // 4:,}",
+                f"≤ {BYTES[option]:,}",
+                verdict(size, BYTES[option]),
+            )
+            for option, (count, size) in sizes.items()
+        ],
+    )
+    tools = markdown(
+        ("tool", "seconds", "bytes of the reply"),
+        [(f"`{name}`", str(took), f"{size:,}") for name, (took, size) in times.items()],
+    )
+    return Report("\n\n".join((start, lists, tools)), kept)
+
+
+def _server(folder: Path, *options: str) -> StdioServerParameters:
+    words = [*COMMAND[1:], "mcp", "--project", str(folder), *filter(None, options)]
+    return StdioServerParameters(command=COMMAND[0], args=words, env=dict(os.environ), cwd=folder)
+
+
+async def _first_answers(folder: Path, runs: int) -> Timing:
+    seconds = []
+    for _ in range(runs + 1):
+        began = time.perf_counter()
+        async with Client(_server(folder)) as client:
+            await client.call_tool("list_environments", {})
+            seconds.append(time.perf_counter() - began)
+    return Timing(tuple(seconds[1:]), 0)
+
+
+async def _size(folder: Path, option: str) -> tuple[int, int]:
+    """How many tools there are, and the bytes of what a client puts into a model's context."""
+    async with Client(_server(folder, option)) as client:
+        tools = (await client.list_tools()).tools
+    listed = [tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in tools]
+    return len(tools), len(json.dumps(listed, ensure_ascii=False).encode())
+
+
+async def _times(folder: Path, runs: int) -> dict[str, tuple[Timing, int]]:
+    """Seconds of each tool in a server that runs, after one call, and how long its reply is."""
+    results = {}
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(Client(_server(folder, "--sandbox")))
+        for name, arguments in CALLS.items():
+            seconds, size = [], 0
+            for _ in range(runs + 1):
+                began = time.perf_counter()
+                result = await client.call_tool(name, dict(arguments))
+                seconds.append(time.perf_counter() - began)
+                if result.is_error:
+                    raise RuntimeError(f"{name}: {result.structured_content}")
+                size = len(json.dumps(result.structured_content, ensure_ascii=False).encode())
+            results[name] = Timing(tuple(seconds[1:]), 0), size
+    return results
