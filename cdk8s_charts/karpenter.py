@@ -59,12 +59,15 @@ def karpenter_objects(
 
 def _limits(karpenter: Karpenter, names: list[str], types: Catalog) -> dict[str, str]:
     """Limits by resource. That of accelerators holds for each vendor's by itself."""
-    limits, results = karpenter.limits, dict[str, str]()
-    if limits.vcpu:
-        results["cpu"] = str(limits.vcpu)
-    if limits.memory_gib:
-        results["memory"] = f"{limits.memory_gib}Gi"
-    vendors = sorted({vendor for name in names if (vendor := types.get(name).accelerator_vendor) in _ACCELERATORS})
-    if limits.accelerators:
-        results |= {_ACCELERATORS[vendor]: str(limits.accelerators) for vendor in vendors}
-    return results
+    vendors = {types.get(name).accelerator_vendor for name in names}
+    resources = {
+        "vcpu": ("cpu",),
+        "memory_gib": ("memory",),
+        "accelerators": sorted(resource for vendor, resource in _ACCELERATORS.items() if vendor in vendors),
+    }
+    units = {"memory_gib": "Gi"}
+    return {
+        resource: f"{value}{units.get(field, '')}"
+        for field, value in karpenter.limits.items()
+        for resource in resources[field]
+    }

@@ -21,7 +21,6 @@ from ..config.settings.cluster import (
     ClusterAutoscaling,
     Eks,
     Karpenter,
-    KarpenterLimits,
     SharedRestrictedEnvironment,
     TieredCheckpoints,
 )
@@ -103,7 +102,6 @@ __all__ = [
     "InvalidFile",
     "InvalidSettings",
     "Karpenter",
-    "KarpenterLimits",
     "KarpenterRole",
     "Lifecycle",
     "LifecycleBucket",

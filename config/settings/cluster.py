@@ -112,15 +112,7 @@ class TieredCheckpoints(Settings):
     """Percent of instance memory."""
 
 
-class KarpenterLimits(Settings):
-    """What all nodes that Karpenter has added may hold together."""
-
-    accelerators: int | None = Field(default=None, ge=1)
-    """GPUs or Neuron devices."""
-    vcpu: int | None = Field(default=None, ge=1)
-    """vCPUs."""
-    memory_gib: int | None = Field(default=None, ge=1)
-    """GiB of memory."""
+KarpenterLimit = Literal["accelerators", "vcpu", "memory_gib"]
 
 
 class Karpenter(Settings):
@@ -128,8 +120,9 @@ class Karpenter(Settings):
 
     groups: tuple[GroupName, ...] = Field(min_length=1, max_length=10)
     """Instance groups that it scales, each with `count: 0`. HyperPod's node class takes ten at most."""
-    limits: KarpenterLimits
-    """What it may add at most. Without limits pods could add nodes without end."""
+    limits: dict[KarpenterLimit, Annotated[int, Field(ge=1)]] = Field(min_length=1)
+    """What its nodes may hold together, so that pods do not add nodes without end: accelerators (GPUs and Neuron
+    devices each), vCPUs, GiB of memory."""
     consolidation: Literal["when_empty", "when_underutilized"] = "when_empty"
     """Which nodes go: those without pods, or also those whose pods fit elsewhere, which restarts these pods."""
     consolidate_after_seconds: int = Field(default=300, ge=0, le=86400)

@@ -24,7 +24,6 @@ from podwright.constructs.library import (
     InstanceGroup,
     InvalidSettings,
     Karpenter,
-    KarpenterLimits,
     Lustre,
     LustreFileSystem,
     Network,
@@ -393,7 +392,7 @@ def test_cdk_nag_has_nothing_to_say(
     settings = Lustre(zone="usw2-az2", efa=True)
     subnet = arguments["subnets"]["usw2-az2"]
     scratch = LustreFileSystem(stack, "Scratch", settings=settings, vpc=vpc, subnet=subnet)
-    scaled = Karpenter(groups=("burst",), limits=KarpenterLimits(vcpu=256))
+    scaled = Karpenter(groups=("burst",), limits={"vcpu": 256})
     autoscaling = ClusterAutoscaling(karpenter=scaled) if orchestrator == "eks" else None
     if autoscaling:
         empty = InstanceGroup(instance_type="ml.c5.18xlarge", count=0, zone="usw2-az2")

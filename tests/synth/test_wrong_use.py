@@ -26,7 +26,6 @@ from podwright.constructs.library import (
     HyperPodCluster,
     InstanceGroup,
     Karpenter,
-    KarpenterLimits,
     Lustre,
     LustreFileSystem,
     Network,
@@ -43,7 +42,7 @@ from podwright.constructs.library import (
 SYSTEM = {"instance_type": "ml.m5.4xlarge", "count": 2}
 GPU = {"instance_type": "ml.p5.48xlarge", "count": 4}
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/0123456789ab"
-SCALING = ClusterAutoscaling(karpenter=Karpenter(groups=("burst",), limits=KarpenterLimits(vcpu=256)))
+SCALING = ClusterAutoscaling(karpenter=Karpenter(groups=("burst",), limits={"vcpu": 256}))
 PLAN_ARN = "arn:aws:sagemaker:us-west-2:111122223333:training-plan/q1"
 
 

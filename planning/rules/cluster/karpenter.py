@@ -34,8 +34,7 @@ def existing_groups(environment: Environment) -> Problems:
     for index, name in enumerate(karpenter.groups if karpenter else ()):
         path = ("cluster", "autoscaling", "karpenter", "groups", index)
         if name not in known:
-            there = f"known: {listed(known)}" if known else "it has none"
-            yield Problem(path, f"there is no instance group {name}; {there}", "name one of instance_groups")
+            yield Problem(path, f"there is no instance group {name}", f"name one of instance_groups: {listed(known)}")
         elif name == environment.cluster.system_group:
             yield Problem(
                 path,
@@ -77,25 +76,21 @@ def scalable(environment: Environment) -> Problems:
 
 @rule("CLU030", ERROR, on=Environment, source="karpenter-nodepool")
 def limits(environment: Environment, types: Catalog) -> Problems:
-    """Limits of Karpenter that leave no place for a node, or that limit nothing."""
+    """Limits of Karpenter below its smallest node, or of accelerators that no group has."""
     karpenter, groups = environment.cluster.karpenter, scaled_groups(environment)
     if karpenter is None or not groups:
         return
     path = ("cluster", "autoscaling", "karpenter", "limits")
-    given = karpenter.limits.model_dump(exclude_none=True)
-    if not given:
-        example = "write accelerators, vcpu or memory_gib"
-        yield Problem(path, "limits are empty, so nothing would limit what Karpenter adds", example)
     rows = [types.get(name) for group in groups.values() for name in group.types]
     smallest = {
         "accelerators": min(row.accelerator_count for row in rows),
         "vcpu": min(row.vcpu for row in rows),
         "memory_gib": min(int(row.memory_gib) for row in rows),
     }
-    if "accelerators" in given and not any(row.accelerator_count for row in rows):
+    if "accelerators" in karpenter.limits and not any(row.accelerator_count for row in rows):
         yield Problem((*path, "accelerators"), "no group of Karpenter's has accelerators", "limit vcpu or memory_gib")
         return
-    for field, value in given.items():
+    for field, value in karpenter.limits.items():
         if value < smallest[field]:
             yield Problem(
                 (*path, field),

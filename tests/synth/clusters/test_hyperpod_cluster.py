@@ -363,6 +363,4 @@ def test_refuses_what_cannot_be_built(stack: cdk.Stack, resources: GroupResource
 
 def test_refuses_karpenter_without_a_role(stack: cdk.Stack, resources: GroupResources) -> None:
     with pytest.raises(ValueError, match="autoscaling needs cluster_role"):
-        cluster(
-            stack, resources, settings={"autoscaling": SCALING}
-        )
+        cluster(stack, resources, settings={"autoscaling": SCALING})
