@@ -16,7 +16,14 @@ from ..config.findings import Finding
 from ..config.loading.artifacts import ChartArchive, chart_archive
 from ..config.loading.project import Project
 from ..config.settings.benchmarks import Benchmarks
-from ..config.settings.cluster import AdoptedEks, Eks, SharedRestrictedEnvironment, TieredCheckpoints
+from ..config.settings.cluster import (
+    AdoptedEks,
+    ClusterAutoscaling,
+    Eks,
+    Karpenter,
+    SharedRestrictedEnvironment,
+    TieredCheckpoints,
+)
 from ..config.settings.governance.teams import Amount, Department, Governance, Team
 from ..config.settings.groups import (
     InstanceGroup,
@@ -73,6 +80,7 @@ __all__ = [
     "Buckets",
     "ChartArchive",
     "CheckpointBucket",
+    "ClusterAutoscaling",
     "ClusterGrafana",
     "ClusterObservability",
     "DataRepository",
@@ -93,6 +101,7 @@ __all__ = [
     "InstanceGroup",
     "InvalidFile",
     "InvalidSettings",
+    "Karpenter",
     "KarpenterRole",
     "Lifecycle",
     "LifecycleBucket",

@@ -4,6 +4,7 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from ..cdk8s_charts.image_pulls import image_pulls
+from ..cdk8s_charts.karpenter import karpenter_objects
 from ..cdk8s_charts.lustre_volumes import lustre_claims
 from ..constructs.eks.addons import WorkloadAddons
 from ..constructs.eks.manifests import Manifests
@@ -70,6 +71,11 @@ class ClusterStack(cdk.Stack):
                 Manifests(self, "LustreClaims", cluster=eks.control_plane.cluster, objects=claims)
             if pulls := image_pulls(resolved.environment.instance_groups, resolved.mirror):
                 Manifests(self, "ImagePulls", cluster=eks.control_plane.cluster, objects=pulls)
+            settings, groups = resolved.environment.cluster, resolved.environment.instance_groups
+            if scaling := karpenter_objects(settings.karpenter, groups, resolved.types):
+                made = Manifests(self, "Karpenter", cluster=eks.control_plane.cluster, objects=scaling)
+                # HyperPod brings the kinds with the cluster that it scales.
+                made.node.add_dependency(self.cluster.resource)
             self.export_value(self.cluster.cluster_arn, description=f"{OUTPUT_DESCRIPTION}cluster_arn")
 
     def _add_ons(self, resolved: ResolvedEnvironment, network: NetworkStack, eks: EksStack) -> None:

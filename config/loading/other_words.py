@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from ..settings.cluster import AUTOSCALING_EXAMPLE
+
 BESIDE: Final = {
     "gpu": ("accelerators",),
     "gpus": ("accelerators",),
@@ -39,8 +41,8 @@ ELSEWHERE: Final = {
     "gpus": ("instance_groups.NAME.instance_type", "ml.p5.48xlarge"),
     "email": ("observability.alerts.emails", "[ml-platform@example.com]"),
     "emails": ("observability.alerts.emails", "[ml-platform@example.com]"),
-    "karpenter": ("cluster.autoscaling", "karpenter"),
-    "autoscaling": ("cluster.autoscaling", "karpenter"),
+    "karpenter": ("cluster.autoscaling", AUTOSCALING_EXAMPLE),
+    "autoscaling": ("cluster.autoscaling", AUTOSCALING_EXAMPLE),
     "mig": ("instance_groups.NAME.labels", "{nvidia.com/mig.config: all-1g.18gb}"),
     "partition": ("instance_groups.NAME.slurm", "{node_type: compute, partition: h200}"),
     "kueue": ("governance.engine", "kueue"),

@@ -1,8 +1,8 @@
 """The HyperPod cluster and what orchestrates it: an EKS cluster, or Slurm."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Discriminator, Field, StringConstraints, Tag
+from pydantic import BeforeValidator, Discriminator, Field, StringConstraints, Tag
 
 from .argo_cd import ArgoCd
 from .base import Cidr, ClusterName, KmsKeyArn, RoleArn, SecurityGroupId, Settings, ZoneIds
@@ -112,6 +112,40 @@ class TieredCheckpoints(Settings):
     """Percent of instance memory."""
 
 
+KarpenterLimit = Literal["accelerators", "vcpu", "memory_gib"]
+
+
+class Karpenter(Settings):
+    """HyperPod's managed Karpenter: it adds nodes to groups while pods wait for them, and takes them away again."""
+
+    groups: tuple[GroupName, ...] = Field(min_length=1, max_length=10)
+    """Instance groups that it scales, each with `count: 0`. HyperPod's node class takes ten at most."""
+    limits: dict[KarpenterLimit, Annotated[int, Field(ge=1)]] = Field(min_length=1)
+    """What its nodes may hold together, so that pods do not add nodes without end: accelerators (GPUs and Neuron
+    devices each), vCPUs, GiB of memory."""
+    consolidation: Literal["when_empty", "when_underutilized"] = "when_empty"
+    """Which nodes go: those without pods, or also those whose pods fit elsewhere, which restarts these pods."""
+    consolidate_after_seconds: int = Field(default=300, ge=0, le=86400)
+    """Seconds that a node stays so before it goes."""
+
+
+class ClusterAutoscaling(Settings):
+    """Who scales instance groups."""
+
+    karpenter: Karpenter
+    """HyperPod's managed Karpenter."""
+
+
+def _autoscaling(value: Any) -> Any:
+    if isinstance(value, ClusterAutoscaling | dict) or value in (None, "off"):
+        return value
+    raise ValueError(f"off, or the groups that Karpenter scales, such as {AUTOSCALING_EXAMPLE}")
+
+
+AUTOSCALING_EXAMPLE: Final = "{karpenter: {groups: [burst], limits: {accelerators: 32}}}"
+"""How a file turns autoscaling on."""
+
+
 class SharedRestrictedEnvironment(Settings):
     """Scratch file system that all restricted groups share."""
 
@@ -143,8 +177,16 @@ class Cluster(Settings):
     """Replace or reboot faulty nodes, or only label them."""
     provisioning: Literal["continuous", "all_or_nothing"] = "continuous"
     """continuous: groups fill as capacity comes. all_or_nothing: HyperPod's older mode, fails as a whole."""
-    autoscaling: Literal["karpenter", "off"] | None = None
-    """HyperPod's managed Karpenter. Absent leaves the cluster as it is; `off` turns off what was on."""
+    autoscaling: (
+        Annotated[
+            Annotated[Literal["off"], Tag("off")] | Annotated[ClusterAutoscaling, Tag("settings")],
+            Discriminator(lambda value: "off" if isinstance(value, str) else "settings"),
+            BeforeValidator(_autoscaling, json_schema_input_type=Literal["off"] | ClusterAutoscaling),
+        ]
+        | None
+    ) = None
+    """HyperPod's managed Karpenter, with the groups that it scales. Absent leaves the cluster as it is; `off` turns off
+    what was on."""
     autoscaling_role: RoleArn | None = None
     """Existing role for Karpenter; created when absent."""
     tiered_checkpoints: (
@@ -164,6 +206,11 @@ class Cluster(Settings):
     """EFA, NCCL and what belongs to them on the nodes."""
     benchmarks: Benchmarks = Benchmarks.model_construct()
     """Benchmark kernels when nodes boot; each group's own `benchmarks` says what follows from them."""
+
+    @property
+    def karpenter(self) -> Karpenter | None:
+        """Karpenter's settings; None where nothing scales the groups."""
+        return self.autoscaling.karpenter if isinstance(self.autoscaling, ClusterAutoscaling) else None
 
     @property
     def checkpoint_memory_percent(self) -> int:

@@ -87,7 +87,7 @@ class ClusterResource(Construct):
         restricted = restricted_groups or {}
         for model in (settings, *groups.values(), *restricted.values()):
             check(model, types)
-        scales = settings.autoscaling == "karpenter"
+        scales = settings.karpenter is not None
         if scales and cluster_role is None:
             raise ValueError("autoscaling needs cluster_role, the role with which Karpenter adds and removes nodes")
 

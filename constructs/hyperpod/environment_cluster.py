@@ -248,7 +248,7 @@ class EnvironmentCluster(ClusterAccess, Construct):
     def _karpenter_role(self, existing: iam.IRole | None) -> iam.IRole | None:
         """The role with which HyperPod scales for Karpenter; None where it does not."""
         settings = self._environment.cluster
-        if settings.autoscaling != "karpenter":
+        if settings.karpenter is None:
             return None
         if existing is not None:
             return existing

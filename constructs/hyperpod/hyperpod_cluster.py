@@ -16,7 +16,7 @@ from constructs import Construct, IDependable
 from ...config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
 from ...config.catalog.names import lifecycle_bucket_name
 from ...config.settings.benchmarks import Benchmarks
-from ...config.settings.cluster import SharedRestrictedEnvironment, TieredCheckpoints
+from ...config.settings.cluster import ClusterAutoscaling, SharedRestrictedEnvironment, TieredCheckpoints
 from ...config.settings.groups import InstanceGroup, RestrictedInstanceGroup
 from ...config.settings.observability import Observability
 from ...config.settings.software import NodeSoftware
@@ -89,7 +89,7 @@ class HyperPodCluster(ClusterAccess, Construct):
         training_plans: Mapping[str, TrainingPlanReference] | None = None,
         node_recovery: Literal["automatic", "none"] = "automatic",
         provisioning: Literal["continuous", "all_or_nothing"] = "continuous",
-        autoscaling: Literal["karpenter", "off"] | None = None,
+        autoscaling: ClusterAutoscaling | Literal["off"] | None = None,
         autoscaling_role: iam.IRole | None = None,
         tiered_checkpoints: TieredCheckpoints | Literal["off"] | None = None,
         restricted_environment: SharedRestrictedEnvironment | None = None,
@@ -127,7 +127,8 @@ class HyperPodCluster(ClusterAccess, Construct):
             training_plans: Training plans that groups name.
             node_recovery: Replace or reboot faulty nodes, or only label them.
             provisioning: continuous: groups fill as capacity comes. all_or_nothing: HyperPod's older mode.
-            autoscaling: HyperPod's managed Karpenter. Absent leaves the cluster as it is.
+            autoscaling: HyperPod's managed Karpenter with its groups; `cdk8s_charts.karpenter` renders what Kubernetes
+                needs for it. Absent leaves the cluster as it is.
             autoscaling_role: Role of Karpenter; a new one when absent.
             tiered_checkpoints: Managed tiered checkpointing. Absent leaves the cluster as it is.
             restricted_environment: What restricted groups share.

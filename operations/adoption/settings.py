@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from ...config.errors import CommandError
 from ...config.findings import Path
+from ...config.settings.cluster import AUTOSCALING_EXAMPLE
 from ...config.settings.platform import CERT_MANAGER, TRAINING_OPERATOR
 from ...planning.cost.cost_tags import ENVIRONMENT_TAG
 from .groups import instance_groups, restricted_groups
@@ -161,10 +162,11 @@ def _cluster(running: RunningCluster, name: str, placed: Mapping[str, Sequence[s
     if cluster.get("NodeProvisioningMode") != "Continuous":
         settings["provisioning"] = "all_or_nothing"
     if "AutoScaling" in cluster:
-        on = cluster["AutoScaling"]["Mode"] == "Enable"
-        settings["autoscaling"] = "karpenter" if on else "off"
-        if on and "ClusterRole" in cluster:
-            settings["autoscaling_role"] = cluster["ClusterRole"]
+        if cluster["AutoScaling"]["Mode"] == "Enable":
+            what = "Karpenter is on; `kubectl get hyperpodnodeclasses,nodepools -o yaml` shows which groups and limits"
+            result.note(("cluster", "zones"), f"{what} `autoscaling: {AUTOSCALING_EXAMPLE}` has to name")
+        else:
+            settings["autoscaling"] = "off"
     if tiered := cluster.get("TieredStorageConfig"):
         percent = tiered.get("InstanceMemoryAllocationPercentage")
         memory = {"memory_percent": percent} if percent else {}

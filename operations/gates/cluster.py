@@ -64,16 +64,17 @@ def _observe(context: Context) -> Observation:
 
 
 def _groups(context: Context, cluster: Cluster, observation: Observation) -> None:
-    """Every group of the file; with Karpenter its own target is what counts, because Karpenter moves it."""
+    """Every group of the file; of those that Karpenter scales the target counts that it has set."""
     rows = {row.name: row for row in cluster.groups}
-    moves = context.environment.cluster.autoscaling == "karpenter"
+    karpenter = context.environment.cluster.karpenter
+    moved = karpenter.groups if karpenter else ()
     for name, group in context.environment.groups.items():
         row = rows.get(name)
         if row is None:
             observation.check(f"group {name}", f"{group.count} of {group.count}", "is not in the cluster", False)
             continue
-        # Karpenter moves the target between its own bounds, so the file's count is only where it began.
-        desired = row.target if moves else group.count
+        # Where it began is what the file's count says.
+        desired = row.target if name in moved else group.count
         message = f"{row.current} of {row.target}" + (f", the file says {group.count}" if row.target != desired else "")
         # A plan that has not begun has no instances to give, which is no failure of the group.
         if row.current < desired and row.plan and row.plan_status not in ("", "Active"):

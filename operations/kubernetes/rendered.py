@@ -9,6 +9,7 @@ from typing import Any
 from ...cdk8s_charts.deployment_readers import deployment_readers
 from ...cdk8s_charts.image_pulls import image_pulls
 from ...cdk8s_charts.kai import kai_objects
+from ...cdk8s_charts.karpenter import karpenter_objects
 from ...cdk8s_charts.kueue import kueue_objects
 from ...cdk8s_charts.lustre_volumes import lustre_claims
 from ...cdk8s_charts.namespace_readers import TEAM_NAMESPACE_READERS, namespace_readers
@@ -53,6 +54,7 @@ def rendered(environment: Environment, values: DeployedValues, mirror: Mapping[s
     yield from _cluster(environment, types, mirror)
     yield from lustre_claims(environment.storage.lustres, values.lustre)
     yield from image_pulls(environment.instance_groups, mirror)
+    yield from karpenter_objects(environment.cluster.karpenter, environment.instance_groups, types)
     if environment.platform.kubeflow_trainer:
         yield torch_runtime()
     governance = environment.governance

@@ -1,7 +1,7 @@
 """Rules: what an environment must be, beyond what its types can say. Importing a module registers its rules."""
 
 from .capacity import capacity, capacity_choices, plans, ultraservers, zones  # noqa: F401
-from .cluster import cluster, orchestrator, platform, restricted, slurm, system, upgrades  # noqa: F401
+from .cluster import cluster, karpenter, orchestrator, platform, restricted, slurm, system, upgrades  # noqa: F401
 from .engines import kai, kueue, task_governance, yunikorn  # noqa: F401
 from .environment import environment, gates, template  # noqa: F401
 from .framework.rule import RULES, Problem, Rule

@@ -4,7 +4,8 @@ Those that upstream defines are in `upstream_kinds.csv`, by name alone: a real c
 and a store keeps their objects unchecked. The others have no definition that could be installed here: ours is
 `crd_schemas/<group>_<Kind>.json`, one file a kind, for a store and for a real control plane.
 
-Both say what installs the kind: a Helm chart by its name in `charts.json`, or an EKS add-on. A file of ours says where
+Both say what installs the kind: a Helm chart by its name in `charts.json`, an EKS add-on, or `hyperpod-karpenter` for
+HyperPod where it scales groups. A file of ours says where
 its fields, types and limits come from, too. It holds: `source`, `url` and `date`; `installed_by`; `group`, `kind`,
 `plural`, `short_names` and `scope`; and `versions`, the OpenAPI v3 schema of each served version, the stored one first.
 A pod template is an object with `"title": "PodTemplateSpec"` that keeps unknown fields, and is checked as Kubernetes

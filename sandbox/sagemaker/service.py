@@ -200,6 +200,7 @@ class HyperPod:
         cluster.groups = {group.name: group for group in groups}
         self._look_up_subnets(cluster)
         self.clusters[region, name] = cluster
+        self._install_karpenter(cluster)
         cluster.note("Cluster", f"Cluster {name} is being created.")
         cluster.converge(self, "Creating")
         return cluster
@@ -241,6 +242,7 @@ class HyperPod:
         ):
             if key in values:
                 cluster.request[key] = values[key]
+        self._install_karpenter(cluster)
         self._look_up_subnets(cluster)
         cluster.converge(self, "Updating")
         return cluster
@@ -392,6 +394,12 @@ class HyperPod:
                 subnet["SubnetId"]: picked(subnet, "SubnetId", "AvailabilityZone", "AvailabilityZoneId", "CidrBlock")
                 for subnet in answer["Subnets"]
             }
+
+    def _install_karpenter(self, cluster: Cluster) -> None:
+        """The kinds that HyperPod brings to a cluster whose groups it scales. No controller of it runs here."""
+        eks_cluster = self.eks.by_arn(cluster.request.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn", ""))
+        if eks_cluster and cluster.request.get("AutoScaling", {}).get("Mode") == "Enable":
+            self.eks.kubernetes.objects(cluster.region, eks_cluster.description["name"]).install("hyperpod-karpenter")
 
     def _check_orchestrator(self, values: JsonObject) -> None:
         """Refuse an EKS cluster that is unknown, or that authenticates by ConfigMap alone."""

@@ -16,12 +16,14 @@ from aws_cdk.assertions import Annotations, Match, Template
 from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
 from podwright.constructs import library
 from podwright.constructs.library import (
+    ClusterAutoscaling,
     ClusterObservability,
     EnvironmentNetwork,
     ExecutionRole,
     HyperPodCluster,
     InstanceGroup,
     InvalidSettings,
+    Karpenter,
     Lustre,
     LustreFileSystem,
     Network,
@@ -390,7 +392,11 @@ def test_cdk_nag_has_nothing_to_say(
     settings = Lustre(zone="usw2-az2", efa=True)
     subnet = arguments["subnets"]["usw2-az2"]
     scratch = LustreFileSystem(stack, "Scratch", settings=settings, vpc=vpc, subnet=subnet)
-    autoscaling = "karpenter" if orchestrator == "eks" else None
+    scaled = Karpenter(groups=("burst",), limits={"vcpu": 256})
+    autoscaling = ClusterAutoscaling(karpenter=scaled) if orchestrator == "eks" else None
+    if autoscaling:
+        empty = InstanceGroup(instance_type="ml.c5.18xlarge", count=0, zone="usw2-az2")
+        arguments["instance_groups"] = {**arguments["instance_groups"], "burst": empty}
     made = HyperPodCluster(stack, "Cluster", **arguments, lustre={"lustre": scratch}, autoscaling=autoscaling)
     made.grant_connect(iam.Role(stack, "Person", assumed_by=iam.AccountRootPrincipal()))
     assert unanswered(stack) == []

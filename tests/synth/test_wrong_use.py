@@ -18,12 +18,14 @@ from pydantic import ValidationError
 from podwright.config.errors import PodwrightError
 from podwright.constructs.library import (
     AccountingDatabase,
+    ClusterAutoscaling,
     ClusterObservability,
     EnvironmentNetwork,
     Governance,
     GroupSlurm,
     HyperPodCluster,
     InstanceGroup,
+    Karpenter,
     Lustre,
     LustreFileSystem,
     Network,
@@ -40,6 +42,7 @@ from podwright.constructs.library import (
 SYSTEM = {"instance_type": "ml.m5.4xlarge", "count": 2}
 GPU = {"instance_type": "ml.p5.48xlarge", "count": 4}
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/0123456789ab"
+SCALING = ClusterAutoscaling(karpenter=Karpenter(groups=("burst",), limits={"vcpu": 256}))
 PLAN_ARN = "arn:aws:sagemaker:us-west-2:111122223333:training-plan/q1"
 
 
@@ -243,9 +246,10 @@ CLUSTERS: dict[str, tuple[str, Callable[[Given], Any]]] = {
     "recovery is true": ("node_recovery", lambda provided: cluster(provided, node_recovery=True)),
     "provisioning": ("provisioning", lambda provided: cluster(provided, provisioning="at once")),
     "autoscaling": ("autoscaling", lambda provided: cluster(provided, autoscaling="keda")),
+    "autoscaling, the word": ("autoscaling", lambda provided: cluster(provided, autoscaling="karpenter")),
     "autoscaling without recovery": (
         "CLU010",
-        lambda provided: cluster(provided, autoscaling="karpenter", node_recovery="none"),
+        lambda provided: cluster(provided, autoscaling=SCALING, node_recovery="none"),
     ),
     "checkpoints": ("tiered_checkpoints", lambda provided: cluster(provided, tiered_checkpoints="on")),
     "checkpoints of all memory": (

@@ -81,11 +81,11 @@ def no_partitions(group: InstanceGroup, types: Catalog) -> Problems:
 def no_karpenter(environment: Environment, types: Catalog) -> Problems:
     """UltraServers that Karpenter would scale."""
     used = sorted({name for _, group in sections(environment) for name in members(group, types)})
-    if environment.cluster.orchestrator == "eks" and environment.cluster.autoscaling == "karpenter" and used:
+    if environment.cluster.orchestrator == "eks" and environment.cluster.karpenter and used:
         yield Problem(
             ("cluster", "autoscaling"),
-            f"autoscaling is karpenter; pods on {listed(used, 'and')} claim NVLink channels by dynamic resource "
-            "allocation, which Karpenter does not know",
+            f"Karpenter scales groups of this cluster; pods on {listed(used, 'and')} claim NVLink channels by dynamic "
+            "resource allocation, which Karpenter does not know",
             "remove it; the group's count and its plan decide how many there are",
         )
 

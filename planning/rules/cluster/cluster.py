@@ -8,7 +8,7 @@ from ....config.catalog.instance_types import Catalog
 from ....config.catalog.limits import limits
 from ....config.catalog.software_matrix import number
 from ....config.findings import listed
-from ....config.settings.cluster import AddonName, Cluster, Eks
+from ....config.settings.cluster import AUTOSCALING_EXAMPLE, AddonName, Cluster, Eks
 from ....config.settings.environment import Environment
 from ....config.settings.groups import InstanceGroup
 from ...kubernetes.addons import addon_pins, installed_addons, unpinned_addons
@@ -152,7 +152,7 @@ def karpenter(cluster: Cluster) -> Problems:
     """Karpenter without what it stands on."""
     needs = {"provisioning": "continuous", "node_recovery": "automatic"}
     for field, value in needs.items():
-        if cluster.autoscaling == "karpenter" and getattr(cluster, field) != value:
+        if cluster.karpenter and getattr(cluster, field) != value:
             yield Problem(
                 field, f"{field} is {getattr(cluster, field)}; HyperPod's Karpenter needs {value}", f"set {value}"
             )
@@ -161,26 +161,12 @@ def karpenter(cluster: Cluster) -> Problems:
 @rule("CLU011", WARNING, on=Cluster, source="cfn-cluster")
 def karpenter_role(cluster: Cluster) -> Problems:
     """A role for a Karpenter that is off."""
-    if cluster.autoscaling_role and cluster.autoscaling != "karpenter":
+    if cluster.autoscaling_role and cluster.karpenter is None:
         yield Problem(
             "autoscaling_role",
             "autoscaling_role has no effect: autoscaling is off",
-            "add `autoscaling: karpenter`, or remove it",
+            f"add `autoscaling: {AUTOSCALING_EXAMPLE}`, or remove it",
         )
-
-
-@rule("CLU012", WARNING, on=Environment, source="hyperpod-nodeclass")
-def karpenter_zones(environment: Environment) -> Problems:
-    """A group that Karpenter cannot place."""
-    if environment.cluster.autoscaling != "karpenter":
-        return
-    for path, group in sections(environment):
-        if len(group.zone_ids) > 1:
-            yield Problem(
-                (*path, "zones"),
-                f"zones are {listed(group.zone_ids, 'and')}; a group that Karpenter scales has its subnets in one zone",
-                "make a group for each zone, or leave this one out of your NodeClass",
-            )
 
 
 @rule("CLU013", ERROR, on=Environment, source="hyperpod-scaling hyperpod-spot")

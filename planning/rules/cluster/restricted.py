@@ -43,8 +43,8 @@ def _beside(environment: Environment) -> Iterator[_Beside]:
         yield _Beside(("cluster", "orchestrator"), f"orchestrator is {cluster.orchestrator}", "use eks")
     if cluster.provisioning == "continuous":
         yield _Beside(("cluster", "provisioning"), "provisioning is continuous", "set all_or_nothing")
-    if cluster.autoscaling == "karpenter":
-        yield _Beside(("cluster", "autoscaling"), "autoscaling is karpenter", "remove it")
+    if cluster.karpenter:
+        yield _Beside(("cluster", "autoscaling"), "Karpenter scales groups", "remove it")
     if environment.governance.engine == "hyperpod":
         yield _Beside(("governance", "engine"), "task governance is on", "use engine kueue, or no teams")
     if environment.observability:

@@ -220,14 +220,15 @@ def group_names(environment: Environment) -> Problems:
 @rule("GRP014", INFO, on=Environment, source="hyperpod-scaling")
 def empty_group(environment: Environment) -> Problems:
     """A group that never gets a node."""
-    if environment.cluster.autoscaling == "karpenter":
-        return
+    karpenter = environment.cluster.karpenter
+    scaled = karpenter.groups if karpenter else ()
     for name, group in environment.instance_groups.items():
-        if group.count == 0:
+        if group.count == 0 and name not in scaled:
             yield Problem(
                 ("instance_groups", name, "count"),
                 "count is 0 and nothing scales the group up",
-                "raise count when the group is wanted, or turn on `cluster: {autoscaling: karpenter}`",
+                f"raise count when the group is wanted, or let Karpenter scale it: `cluster: {{autoscaling: "
+                f"{{karpenter: {{groups: [{name}], limits: …}}}}}}`",
             )
 
 

@@ -27,6 +27,7 @@ LUSTRE = "fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com"
 SUBNETS = {"usw2-az2": "subnet-0123456789abcdef2", "usw2-az3": "subnet-0123456789abcdef3"}
 GROUP = "sg-0123456789abcdef0"
 SETTINGS = {"name": "prod", "zones": ["usw2-az2"], "system_group": "system"}
+SCALING = {"karpenter": {"groups": ["burst"], "limits": {"vcpu": 256}}}
 SYSTEM = {"instance_type": "ml.m5.4xlarge", "count": 2, "zone": "usw2-az2"}
 GPU = {"instance_type": "ml.p5en.48xlarge", "count": 4, "zone": "usw2-az2"}
 
@@ -147,7 +148,7 @@ EVERYTHING = {
         }
     },
     "settings": {
-        "autoscaling": "karpenter",
+        "autoscaling": SCALING,
         "tiered_checkpoints": {"memory_percent": 30},
         "restricted_environment": {"lustre": {"capacity_gib": 1200, "throughput": 250}},
     },
@@ -362,4 +363,4 @@ def test_refuses_what_cannot_be_built(stack: cdk.Stack, resources: GroupResource
 
 def test_refuses_karpenter_without_a_role(stack: cdk.Stack, resources: GroupResources) -> None:
     with pytest.raises(ValueError, match="autoscaling needs cluster_role"):
-        cluster(stack, resources, settings={"autoscaling": "karpenter"})
+        cluster(stack, resources, settings={"autoscaling": SCALING})

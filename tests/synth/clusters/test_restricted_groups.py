@@ -73,7 +73,7 @@ def test_its_role_reads_the_input_and_writes_the_output(nova: Synthesis) -> None
     [
         (ORDINARY, "restricted_instance_groups"),
         ("cluster: {provisioning: continuous}\n", "cluster.provisioning"),
-        ("cluster: {autoscaling: karpenter}\n", "cluster.autoscaling"),
+        ("cluster: {autoscaling: {karpenter: {groups: [burst], limits: {vcpu: 256}}}}\n", "cluster.autoscaling"),
         ("governance: {teams: {a: {quota: {}}}}\n", "governance.engine"),
         ("observability: {metrics: basic}\n", "observability"),
         ("platform: {cert_manager: {}, training_operator: {}}\n", "platform.training_operator"),

@@ -86,7 +86,8 @@ def test_a_group_below_its_target_is_counted() -> None:
 
 
 def test_karpenter_moves_targets() -> None:
-    text = FILE.replace("cluster: {name: gated}", "cluster: {name: gated, autoscaling: karpenter}")
+    scaling = "autoscaling: {karpenter: {groups: [h200], limits: {vcpu: 8}}}"
+    text = FILE.replace("cluster: {name: gated}", f"cluster: {{name: gated, {scaling}}}")
     both = [node("i-0"), node("i-1")]
     assert at(Sagemaker({"CurrentCount": 3, "TargetCount": 3}), kubernetes=both, text=text).passed
     assert not at(Sagemaker({"CurrentCount": 2, "TargetCount": 3}), kubernetes=both, text=text, minutes=1).passed
