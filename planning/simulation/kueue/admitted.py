@@ -12,7 +12,7 @@ def work_in(policy: Policy, workload: Mapping[str, Any]) -> Work:
     """A Workload as work of a policy; what it holds, if anything, is in use from now on."""
     namespace = workload["metadata"].get("namespace", "")
     queue = policy.local_queues.get((namespace, workload["spec"].get("queueName", "")), "")
-    work = work_of(workload, queue, policy.excluded)
+    work = work_of(workload, queue, policy.excluded, policy.pod_sets)
     work.uid = work.uid or f"{namespace}/{work.name}"
     if created := workload["metadata"].get("creationTimestamp"):
         work.created = work.ordered = timestamp(created)

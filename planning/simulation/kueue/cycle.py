@@ -292,8 +292,9 @@ class Scheduler:
             return refusal
         if refusal.failed == self.policy.count:
             return None
+        # Of most there is one flavor, so without a generator: this is where time goes when many wait.
         current = self.policy.changes
-        if any(current.get(flavor, 0) != number for flavor, number in refusal.changes.items()):
+        if [flavor for flavor, number in refusal.changes.items() if current.get(flavor, 0) != number]:
             if not refusal.is_simple or not self._is_refused(work, refusal):
                 refusal.failed = self.policy.count
                 return None

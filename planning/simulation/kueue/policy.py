@@ -8,7 +8,7 @@ from ....config.errors import InvalidValue
 from ...kubernetes.durations import go_seconds
 from .topology import Domains
 from .tree import Node, Quota, settle
-from .work import Work, amount, taken
+from .work import PodSet, Work, amount, taken
 
 _NEVER: Final = "Never"
 
@@ -114,6 +114,8 @@ class Policy:
     """AdmissionChecks that provision nodes: before they are ready, nobody knows where pods go."""
     excluded: tuple[str, ...] = ()
     """Prefixes of resources that are not counted."""
+    pod_sets: dict[str, tuple[PodSet, ...]] = field(default_factory=dict)
+    """Of its work, by what objects say of them."""
     domains: Domains = field(default_factory=lambda: Domains({}, (), ()))
     """Where pods are placed."""
     ready_seconds: float | None = None

@@ -157,10 +157,9 @@ class WaitingQueue:
     def _is_refused(self, refused: Refused) -> bool:
         """Whether all that is parked would be refused again."""
         while self._unchecked:
-            shape = next(iter(self._unchecked))
+            shape, _ = self._unchecked.popitem()
             if not refused(self._parked[shape][0][1]):
                 return False
-            del self._unchecked[shape]
         return True
 
     def _wait(self, work: Work) -> None:
