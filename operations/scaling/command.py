@@ -106,7 +106,3 @@ def lines(plan: ScalePlan) -> Iterator[Block]:
 
 def _jobs(plan: ScalePlan, node: str) -> str:
     return ", ".join(str(job) for job in plan.occupancy.jobs if node in job.nodes)
-
-
-def _jobs(plan: ScalePlan, node: str) -> str:
-    return ", ".join(str(job) for job in plan.occupancy.jobs if node in job.nodes)
