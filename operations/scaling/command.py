@@ -102,10 +102,8 @@ def lines(plan: ScalePlan) -> Iterator[Block]:
     if plan.changes:
         yield ""
         yield from change_lines(plan.changes)
-
-
-def _jobs(plan: ScalePlan, node: str) -> str:
-    return ", ".join(str(job) for job in plan.occupancy.jobs if node in job.nodes)
+    if plan.leaving:
+        yield "The nodes that go are removed first, by name; the deployment then takes none."
 
 
 def _jobs(plan: ScalePlan, node: str) -> str:

@@ -65,7 +65,7 @@ def kubernetes_node(id: str) -> Object:
 
 @pytest.fixture
 def act(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Quarantine or release the sick node, with a bucket that takes what it is given."""
+    """Quarantine or release the sick node, with a bucket that takes what it is provided."""
     kubectl = Kubectl(plane.kubeconfig, True)
     monkeypatch.setattr(nodes_quarantine, "kubectl_of", lambda *_: kubectl)
     monkeypatch.setattr(nodes_quarantine, "get", lambda *_: {"Arn": "arn:aws:iam::111122223333:role/ada"})
@@ -119,10 +119,10 @@ def test_a_mark_says_who_and_why_and_leaves_the_marks_of_others(server: ApiServe
     assert marked["metadata"]["annotations"][REASON] == "ECC errors, ticket 13"
     act("release")
     act("release")
-    given = seen(server)
-    assert given["spec"]["taints"] == [OTHERS]
-    assert MARK not in given["metadata"]["labels"]
-    assert {REASON, BY, SINCE} & given["metadata"].get("annotations", {}).keys() == set()
+    provided = seen(server)
+    assert provided["spec"]["taints"] == [OTHERS]
+    assert MARK not in provided["metadata"]["labels"]
+    assert {REASON, BY, SINCE} & provided["metadata"].get("annotations", {}).keys() == set()
 
 
 def test_kueue_gives_no_job_a_node_in_quarantine(server: ApiServer, act: Callable[..., None]) -> None:
