@@ -50,6 +50,8 @@ PARTS = {
     "rendering": rendering.report,
     "series": series.report,
     "report": report_cost.report,
+    "silences": commands.silence_report,
+    "site": report_cost.site_report,
     "status": status_cost.report,
     "agents": server_costs.report,
     "doctor": doctor_matrix.report,
@@ -65,8 +67,8 @@ PARTS = {
     "memory": sandbox_memory.report,
     "kueue": real_kueue.report,
 }
-# These take hours, or need the control plane, so only who asks for them gets them.
-ON_REQUEST = ("mutants", "admission", "control-plane", "pages", "memory", "kueue")
+# These take hours, need the control plane or the generator of the site, so only who asks for them gets them.
+ON_REQUEST = ("mutants", "admission", "control-plane", "pages", "memory", "kueue", "silences", "site")
 
 
 def main() -> int:

@@ -1,9 +1,10 @@
-"""How long the commands of a working day take."""
+"""How long the commands of a working day take, and how long they say nothing."""
 
 import argparse
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from table import Report, markdown, verdict
@@ -11,6 +12,19 @@ from timing import ROOT, measure, measure_in_turn
 
 PODWRIGHT = str(ROOT / ".venv" / "bin" / "podwright")
 HYP_VERSION = "3.12.0"
+SILENCE = 40.0
+"""Seconds. A pipe gets a line every half a minute while CloudFormation works."""
+ALONE = (
+    *("check", "project", "cost prod", "quotas prod", "show prod", "alerts prod", "explain NET003"),
+    *("size --parameters 70B --on ml.p5en.48xlarge", "simulate prod --generate 3d", "render two-teams"),
+    *("report prod", "dashboards export prod", "dashboards preview sandbox", "pipeline show"),
+)
+IN_SANDBOX = (
+    *("deploy two-teams --sandbox --yes", "status two-teams --sandbox", "jobs two-teams --sandbox"),
+    *("diff two-teams --sandbox", "drift two-teams --sandbox", "doctor two-teams --sandbox"),
+    *("collect two-teams --sandbox", "report two-teams --live --sandbox", "upgrade two-teams --sandbox"),
+    *("destroy two-teams --sandbox --plan", "destroy two-teams --sandbox --yes"),
+)
 
 
 def _hyp(chosen: Path | None) -> Path:
@@ -47,3 +61,38 @@ def deploy_report(folder: Path, args: argparse.Namespace) -> Report:
     timing = measure([str(ROOT / "bin" / "deploy")], runs=1, env={"NO_COLOR": "1", **os.environ})
     row = ["`bin/deploy`, second run", str(timing), "≤ 40 s", verdict(timing.median, 40)]
     return Report(markdown(["command", "median (range)", "limit", ""], [row]), timing.median <= 40)
+
+
+def silence_report(folder: Path, args: argparse.Namespace) -> Report:
+    """Each command once, those that need an account in a sandbox of their own."""
+    del args
+    project = folder / "project"
+    subprocess.run([PODWRIGHT, "init", str(project), "--from", "two-teams"], check=True, capture_output=True)
+    try:
+        rows = [(words, *_silence(words, ROOT)) for words in ALONE]
+        rows += [(words, *_silence(words, project)) for words in IN_SANDBOX]
+    finally:
+        subprocess.run([PODWRIGHT, "sandbox", "stop", "--project", str(project)], capture_output=True)
+    cells = [
+        [f"`podwright {words}`", f"{longest:.1f} s", f"{whole:.1f} s", f"≤ {SILENCE:g} s", verdict(longest, SILENCE)]
+        for words, longest, whole in rows
+    ]
+    table = markdown(["command", "longest silence", "all of it", "limit", ""], cells)
+    return Report(table, all(longest <= SILENCE for _, longest, _ in rows))
+
+
+def _silence(words: str, project: Path) -> tuple[float, float]:
+    """Seconds of the longest silence, and of the whole command."""
+    command = [PODWRIGHT, *words.split(), "--project", str(project)]
+    start = spoken = time.monotonic()
+    longest = 0.0
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0) as process:
+        assert process.stdout
+        while os.read(process.stdout.fileno(), 65536):
+            now = time.monotonic()
+            longest, spoken = max(longest, now - spoken), now
+    end = time.monotonic()
+    # What ends with 1 has found something.
+    if process.returncode not in (0, 1):
+        raise RuntimeError(f"podwright {words} ended with {process.returncode}")
+    return max(longest, end - spoken), end - start

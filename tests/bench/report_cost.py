@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import re
 import resource
 import statistics
 import subprocess
@@ -16,6 +17,8 @@ from timing import ROOT
 SECONDS = 3.0
 KIB = {"prod": 150, "200 teams": 1000}
 _MODULE = [sys.executable, "-m", "podwright.operations.cli", "report"]
+SITE_KIB = 1000
+"""What a browser may load for the front page of the site."""
 
 
 def report(folder: Path, args: argparse.Namespace) -> Report:
@@ -50,3 +53,34 @@ def _seconds(command: list[str], variables: dict[str, str]) -> float:
 
 
 _WIDE = "zones: [usw2-az2, usw2-az3], subnets: {usw2-az2: {nodes: 10.0.128.0/17}}}"
+
+
+def site_report(folder: Path, args: argparse.Namespace) -> Report:
+    """The site as `bin/docs` builds it, and its front page with all that a browser loads for it."""
+    del folder, args
+    subprocess.run([ROOT / "bin/docs"], check=True, capture_output=True)
+    site = ROOT / ".podwright/site"
+    files = [file for file in site.rglob("*") if file.is_file()]
+    text = (site / "index.html").read_text(encoding="utf-8")
+    loaded = set(
+        re.findall(r'<(?:script|img)\b[^>]*\bsrc="([^":]+)"|<link\b[^>]*rel="?stylesheet[^>]*href="([^":]+)"', text)
+    )
+    names = {"index.html", *(first or second for first, second in loaded)}
+    front = sum((site / name).stat().st_size for name in names) / 1024
+    rows = [
+        ["pages", f"{sum(file.suffix == '.html' for file in files)}", "", ""],
+        ["all files", f"{sum(file.stat().st_size for file in files) / 1024**2:.1f} MiB", "", ""],
+        [
+            "index of the search, read at the first search",
+            f"{(site / 'search.json').stat().st_size / 1024:,.0f} KiB",
+            "",
+            "",
+        ],
+        [
+            f"front page with the {len(names) - 1} files that it loads",
+            f"{front:,.0f} KiB",
+            f"≤ {SITE_KIB:,} KiB",
+            verdict(front, SITE_KIB),
+        ],
+    ]
+    return Report(markdown(["site", "weight", "limit", ""], rows), front <= SITE_KIB)

@@ -16,7 +16,7 @@ from ...quota.policy import QuotaPolicy, environment_policy
 from .cluster import Job, Node, Preemption, SyntheticCluster, Team, synthetic_cluster
 from .faults import Fault, with_faults
 
-NODES: Final = 4
+NODES: Final = 3
 """Nodes of a group that are drawn at most; quotas and jobs shrink with them. Each node has all its devices."""
 _TAKEN, _GIVEN_BACK, _TAKEN_AGAIN = 0.4, 0.55, 0.97
 """When jobs lose nodes to others, get them back, and lose them again, as shares of the time."""

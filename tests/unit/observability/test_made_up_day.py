@@ -32,8 +32,8 @@ def test_a_day_is_seeded_from_the_file() -> None:
         assert (node.gpus, node.efa) == (row.accelerator_count, row.efa_interfaces)
     present = Counter(node.group for node in made.nodes if node.left > made.end)
     assert present == {name: min(group.count, NODES) for name, group in environment.instance_groups.items()}
-    # Ten and six of sixteen nodes, of which a quarter is drawn.
-    assert {team.name: team.gpus["ml.p5en.48xlarge"] for team in made.teams} == {"research": 20, "product": 12}
+    # Ten and six of sixteen nodes, of which three are drawn.
+    assert {team.name: team.gpus["ml.p5en.48xlarge"] for team in made.teams} == {"research": 15, "product": 9}
     assert {job.name for job in made.jobs} == {"pretrain", "fine-tune", "pretrain-debug"}
     assert {job.priority for job in made.jobs if job.name == "fine-tune"} == {"fine-tuning"}
     assert made.budget_usd == 400_000
