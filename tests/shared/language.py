@@ -73,7 +73,7 @@ PHRASES = {
     r"\bnews of\b": "events of",
     r"\b[Gg]ang admission\b": "gang scheduling",
     r"\bfor ever\b": "forever",
-    r"\btakes? (?:it|them) away\b": "remove it",
+    r"\btake (?:it|them) away\b": "remove it",
 }
 """What sentences do not say, in docstrings, comments, messages and documents."""
 
