@@ -50,7 +50,7 @@ def kai_objects(
         policy: The policy.
         settings: KAI's settings.
         types: Instance catalog of the environment.
-        wait_for_pods: Gang admission, of which KAI knows how long a gang may lack pods.
+        wait_for_pods: Gang scheduling, of which KAI knows how long a gang may lack pods.
     """
     shards = [_shard(name, settings, wait_for_pods) for name in policy.flavors]
     return [

@@ -23,6 +23,7 @@ from .text_forms import TEXT_FORMS, ZONE_NAME
 
 _ALLOWED_HERE = "; allowed: "
 _ZONE_ID = get_args(ZoneId)[1].pattern
+_AT_LEAST, _AT_MOST = (re.compile(f"{word} than or equal to (\\S+)") for word in ("greater", "less"))
 # What pydantic calls by Python's names.
 _ALLOWED = {
     "int_parsing": "a whole number",
@@ -197,7 +198,15 @@ def _finding(detail: ErrorDetails, source: Source) -> Finding:
     if kind == "too_long":
         message = f"{shown} has more than {context['max_length']} entries{_ALLOWED_HERE}at most {context['max_length']}"
         return Finding("ENV003", Level.ERROR, shown, message, _described(path, source.data), location)
+    if kind == "too_short":
+        message = f"{shown} has {context['actual_length']} entries{_ALLOWED_HERE}at least {context['min_length']}"
+        return Finding("ENV003", Level.ERROR, shown, message, _described(path, source.data), location)
+    if kind == "literal_error" and loc[-1] == "[key]":
+        known = re.findall("'([^']+)'", context["expected"])
+        hint = _meant(str(value), known) or f"remove it; known here: {', '.join(known)}"
+        return Finding("ENV001", Level.ERROR, shown, f"{shown} is not a known setting", hint, location)
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    message = _AT_LEAST.sub(r"\1 or more", _AT_MOST.sub(r"\1 or less", message))
     message = _ALLOWED.get(kind, TEXT_FORMS.get(context.get("pattern", ""), message))
     hint = _described(path, source.data)
     if kind == "model_type":

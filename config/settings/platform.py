@@ -187,7 +187,7 @@ class TrainingJobQueue(Settings):
     quota: dict[TeamName, Capacity] = Field(min_length=1)
     """What is guaranteed to each team of `governance.teams`, in instances by type. Only these teams use the queue."""
     at_the_head: Annotated[int, Field(ge=600, le=86400)] | None = None
-    """Seconds that a job may stand at the head of the queue without capacity before it is terminated; for ever when
+    """Seconds that a job may stand at the head of the queue without capacity before it is terminated; forever when
     absent."""
     state: Literal["enabled", "disabled"] = "enabled"
     """disabled: no new jobs, those that are in it finish."""

@@ -117,7 +117,7 @@ def forget_the_dead(assembly: Path) -> None:
     """Remove the locks of killed CLIs from the folder of an assembly.
 
     The CLI heeds the lock of each process that exists, and so does one that was killed as long as nobody has asked how
-    it ended: for ever in a container whose first process is no init.
+    it ended: forever in a container whose first process is no init.
     """
     for lock in assembly.glob("*.lock"):
         # `read.PID.NUMBER.lock`, or `synth.lock` with the process id in it.

@@ -239,7 +239,7 @@ def _is_held_back(item: dict[str, Any], conditions: dict[str | None, dict[str, A
 
 
 def workload_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
-    """Jobs that Kueue holds back for longer than one waits, or for ever."""
+    """Jobs that Kueue holds back for longer than one waits, or forever."""
     for item in bundle.items("workloads", "items"):
         metadata, status = item.get("metadata", {}), item.get("status", {})
         conditions = {condition.get("type"): condition for condition in status.get("conditions") or ()}

@@ -175,7 +175,7 @@ def resource(manifest: Manifest) -> str:
 
 @contextmanager
 def submitted(context: Context, stem: str, job: Job) -> Iterator[Run]:
-    """Hand a job over under a name made of what it is, and take it away at the end, whatever happens.
+    """Hand a job over under a name made of what it is, and remove it at the end, whatever happens.
 
     One of that name that still runs was left by a run that was killed, and is resumed; one that has ended is
     replaced, because it proves nothing of now.

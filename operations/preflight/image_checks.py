@@ -151,7 +151,7 @@ def workspace(ask: Ask) -> Answers:
         yield Problem(
             ("observability", "workspace"),
             f"workspace {settings.workspace} is {status} in {ask.environment.region}",
-            "correct its id, or take it away for a workspace of the environment's own",
+            "correct its id, or remove it for a workspace of the environment's own",
         )
     else:
         yield Note(f"workspace {settings.workspace}")

@@ -163,7 +163,7 @@ class Purchase:
         """Somebody else won. Wait for them as long as their call may take, then see what there is."""
         now: datetime = yield Now()
         left = _CALL_OVER - (now - datetime.fromisoformat(record.at)).total_seconds()
-        # A clock that is ahead must not make this one wait for ever.
+        # A clock that is ahead must not make this one wait forever.
         left = min(left, _CALL_OVER)
         if left > 0:
             yield Tell(f"{record.buyer} has been buying {record.name} since {record.at}; waiting for the outcome")

@@ -54,7 +54,7 @@ def _publish_setup(s3: Any, node: Node, facts: JsonObject) -> None:
 
 
 def republish(s3: Any, cluster: Cluster, node: Node, faults: dict[str, str]) -> None:
-    """Write the record anew, or take it away, because somebody changed the faults."""
+    """Write the record anew, or remove it, because somebody changed the faults."""
     group = cluster.groups[node.group].specification
     facts = _facts(s3, group.get("LifeCycleConfig", {}).get("SourceS3Uri", ""))
     # Null where no group has accelerators.

@@ -72,7 +72,7 @@ def _put(hyperpod: HyperPod, specified: JsonObject, to_come: bool) -> None:
 
 
 def _check_places(hyperpod: HyperPod, specified: JsonObject) -> None:
-    """Raise ValueError for a group or node that no cluster has: a fault there would wait for something for ever."""
+    """Raise ValueError for a group or node that no cluster has: a fault there would wait for something forever."""
     clusters = list(hyperpod.clusters.values())
     groups = sorted({group for cluster in clusters for group in cluster.groups})
     nodes = [node.instance_id for cluster in clusters for node in cluster.nodes if not node.deleted]

@@ -107,7 +107,7 @@ class Sandbox:
 
     @property
     def idle_seconds(self) -> float:
-        """Since the last request; one that collects metrics is none, since Prometheus makes it for ever."""
+        """Since the last request; one that collects metrics is none, since Prometheus makes it forever."""
         return time.monotonic() - self._asked
 
     def resume(self) -> None:

@@ -208,7 +208,7 @@ class Cluster:
             name, former = item["metadata"]["name"], self.workloads.get(item["metadata"]["name"])
             with self._changed:
                 self.workloads[name] = item
-                # Kueue may write a new reason for waiting in every cycle, for ever.
+                # Kueue may write a new reason for waiting in every cycle, forever.
                 is_change = former is None or state_of(former) != state_of(item)
                 self.changes += is_change and not name.startswith(_PROBE)
                 self._changed.notify_all()
@@ -233,7 +233,7 @@ class Chance(NamedTuple):
     later: float
     """Seconds until a preempted job waits again: whoever makes room for itself is looked at all the time."""
     before: int
-    """Cycles until something happens: some heads of queues try one flavor after the other, for ever."""
+    """Cycles until something happens: some heads of queues try one flavor after the other, forever."""
     after: int
     """Cycles from then until what is parked is looked at again."""
 

@@ -2,7 +2,7 @@
 
 Each policy is a tree of cohorts of its own with its own flavors, queues and nodes, so many fit into one cluster. Orders
 that Kueue leaves open do not occur: jobs of one policy come one at a time, and equal ones in different seconds. The
-head of a strict queue tries flavors in turn for ever, so strict queues have one flavor: of two, the next one would be a
+head of a strict queue tries flavors in turn forever, so strict queues have one flavor: of two, the next one would be a
 matter of time.
 """
 
@@ -71,7 +71,7 @@ def job(made: MadePolicy) -> Object:
         if made.levels and chance.random() < 0.5:
             _group(made, pod_sets)
     elif pod_sets[0]["count"] > 1 and chance.random() < 0.25:
-        # Of fewer pods than a slice has, Kueue writes an admission that the API server refuses, and tries it for ever.
+        # Of fewer pods than a slice has, Kueue writes an admission that the API server refuses, and tries it forever.
         least = pod_sets[0].get("topologyRequest", {}).get("podSetSliceSize", 1)
         pod_sets[0]["minCount"] = chance.randint(least, max(least, pod_sets[0]["count"] - 1))
     spec = {"queueName": chance.choice(made.queues), "priority": chance.choice(_PRIORITIES), "podSets": pod_sets}

@@ -71,8 +71,24 @@ PHRASES = {
     r"\bmend(?:s|ed|ing)?\b": "fix",
     r"\b(?:a|one|each|every|second|last) look at\b": "a check of, a read of",
     r"\bnews of\b": "events of",
+    r"\b[Gg]ang admission\b": "gang scheduling",
+    r"\bfor ever\b": "forever",
+    r"\btake (?:it|them) away\b": "remove it",
 }
 """What sentences do not say, in docstrings, comments, messages and documents."""
+
+
+TITLES = {
+    r"\b(?:no|some|any)body\b": "who: a team, a role, a user",
+    r"\b(?:is|are) not there\b": "unknown, missing",
+    r"\bin the way\b": "what it is: already exists, overlaps",
+    r"\bgo(?:es)? with\b": "supports",
+    r"\bof ours\b": "of podwright",
+    r"\bwhat (?:it|they|teams) \w+ with\b": "its name",
+    r"\bmasters?\b": "both settings",
+    r"\b(?:says|waits for|belongs to) nothing\b": "empty, unused",
+}
+"""What titles of findings do not say beside those: a title names the setting and what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)

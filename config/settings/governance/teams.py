@@ -143,13 +143,13 @@ class Department(Settings):
 
 
 class WaitForPods(Settings):
-    """Gang admission: a job whose pods do not all get ready in time gives its quota back and waits again."""
+    """Gang scheduling: a job whose pods do not all get ready in time gives its quota back and waits again."""
 
     timeout_seconds: int = Field(default=3600, ge=1, le=86400)
     """Seconds from admission until all pods have to be ready. An hour is more than a node's replacement (30 minutes)
     and the pull of a large image after it."""
     recovery_timeout_seconds: int | None = Field(default=None, ge=0, le=86400)
-    """Seconds that a pod lost later has to come back in; 0 waits for ever. As long as the timeout when absent."""
+    """Seconds that a pod lost later has to come back in; 0 waits forever. As long as the timeout when absent."""
     one_at_a_time: bool = False
     """Admit no further job until the pods of the last one are ready."""
     backoff_base_seconds: int = Field(default=60, ge=0, le=3600)
@@ -207,7 +207,7 @@ class Governance(Settings):
     yunikorn: YuniKornSettings = YuniKornSettings.model_construct()
     """What is special to engine yunikorn."""
     wait_for_pods: WaitForPods | None = None
-    """Gang admission. Engine kueue has it with these defaults when absent, other engines what they do by themselves."""
+    """Gang scheduling. Absent: engine kueue has it with these defaults, other engines what they do by themselves."""
     departments: dict[DepartmentName, Department] = {}
     """Departments by name, each a part of the whole or of another one."""
     teams: dict[TeamName, Team] = {}

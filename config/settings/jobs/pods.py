@@ -106,7 +106,7 @@ class Toleration(Settings):
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     """Its effect; any when absent."""
     seconds: Annotated[int, Field(ge=0, le=31_536_000)] | None = None
-    """How long pods stay after such a taint came; for ever when absent. Only with NoExecute."""
+    """How long pods stay after such a taint came; forever when absent. Only with NoExecute."""
 
     @model_validator(mode="after")
     def _of_no_execute(self) -> Self:

@@ -169,7 +169,7 @@ class HyperPodPyTorchJob(DistributedJob):
     clean_pods: Literal["all", "only_complete", "none"] = "all"
     """Pods that go when the job ends."""
     keep_seconds: Annotated[int, Field(ge=-1, le=31_536_000)] = 604_800
-    """How long the finished job stays to be looked at; -1 for ever."""
+    """How long the finished job stays to be looked at; -1 forever."""
     checkpoints: Checkpoints = Checkpoints.model_construct()
     """Where checkpoints go."""
 

@@ -119,7 +119,7 @@ class Dashboard:
 
 
 def uid(environment: str, name: str) -> str:
-    """A uid in Grafana for the thing `name` of an environment: the same for ever, and no other environment's.
+    """A uid in Grafana for the thing `name` of an environment: the same forever, and no other environment's.
 
     An environment's name that is too long is cut, and told apart by a digest of the whole.
     """

@@ -16,7 +16,7 @@ from .zones import sections
 
 @rule("CAP001", ERROR, on=Environment, source="training-plan-hyperpod", final=True)
 def plan_exists(environment: Environment) -> Problems:
-    """A training plan that the file does not name."""
+    """Unknown training plan."""
     for path, group in sections(environment):
         if group.plan is not None and group.plan not in environment.training_plans:
             yield Problem(
@@ -43,7 +43,7 @@ def plan_zone(environment: Environment) -> Problems:
 
 @rule("CAP003", ERROR, on=Environment, source="training-plan-hyperpod")
 def plan_type(environment: Environment) -> Problems:
-    """A training plan of another instance type."""
+    """Training plan for another instance type."""
     for path, group in sections(environment):
         plan = environment.training_plans.get(group.plan or "")
         if plan and plan.instance_type and (other := [name for name in group.types if name != plan.instance_type]):
@@ -57,7 +57,7 @@ def plan_type(environment: Environment) -> Problems:
 
 @rule("CAP004", ERROR, on=Environment, source="api-plan")
 def plan_count(environment: Environment, types: Catalog) -> Problems:
-    """Groups want more instances than their training plan has."""
+    """More instances than the training plan has."""
     users: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
     for path, group in sections(environment):
         users[group.plan or ""].append((str(path[-1]), group.count))
@@ -77,7 +77,7 @@ def plan_count(environment: Environment, types: Catalog) -> Problems:
 
 @rule("CAP005", WARNING, on=Environment, source="training-plan-hyperpod")
 def plan_used(environment: Environment) -> Problems:
-    """A training plan that no group uses."""
+    """Unused training plan."""
     used = {group.plan for _, group in sections(environment)}
     for name in environment.training_plans.keys() - used:
         yield Problem(
@@ -102,7 +102,7 @@ def plan_once(environment: Environment) -> Problems:
 
 @rule("CAP007", ERROR, on=TrainingPlan, source="api-plan")
 def plan_sells(plan: TrainingPlan, types: Catalog) -> Problems:
-    """A type that training plans do not sell."""
+    """Instance type without training plans."""
     row = types.find(plan.instance_type or "")
     if plan.instance_type and not (row and row.training_plan):
         sold = [each.name for each in types if each.training_plan]
@@ -126,7 +126,7 @@ def plan_needs_one_type(group: InstanceGroup) -> Problems:
 
 @rule("CAP009", ERROR, on=RestrictedInstanceGroup, source="api-restricted", final=True)
 def restricted_spot(group: RestrictedInstanceGroup) -> Problems:
-    """Spot for a restricted group."""
+    """Spot capacity for a restricted group."""
     if group.capacity == "spot":
         yield Problem(
             "capacity",
@@ -138,7 +138,7 @@ def restricted_spot(group: RestrictedInstanceGroup) -> Problems:
 
 @rule("CAP010", WARNING, on=InstanceGroup, source="hyperpod-spot hyperpod-scaling")
 def spot_minimum(group: InstanceGroup) -> Problems:
-    """A minimum on Spot capacity."""
+    """min_count on Spot capacity."""
     if group.capacity == "spot" and group.min_count:
         yield Problem(
             "min_count",
@@ -165,7 +165,7 @@ def region_offers(environment: Environment) -> Problems:
 
 @rule("CAP012", ERROR, on=TrainingPlan, source="api-plan")
 def ultraserver_pair(plan: TrainingPlan) -> Problems:
-    """An UltraServer type without a number, or a number without a type."""
+    """UltraServer type without a count, or a count without a type."""
     if (plan.ultraserver_type is None) != (plan.ultraserver_count is None):
         specified, missing = (
             ("ultraserver_count", "ultraserver_type")
@@ -179,7 +179,7 @@ def ultraserver_pair(plan: TrainingPlan) -> Problems:
 
 @rule("CAP013", ERROR, on=TrainingPlan, source="api-plan")
 def ultraserver_size(plan: TrainingPlan, types: Catalog) -> Problems:
-    """Instances and UltraServers of a plan do not agree."""
+    """Instance and UltraServer counts of a plan disagree."""
     if plan.ultraserver_type is None:
         return
     unit = types.ultraservers.get(plan.ultraserver_type)
@@ -209,7 +209,7 @@ def ultraserver_size(plan: TrainingPlan, types: Catalog) -> Problems:
 
 @rule("CAP014", WARNING, on=Environment, source="api-plan")
 def whole_ultraservers(environment: Environment, types: Catalog) -> Problems:
-    """A part of an UltraServer."""
+    """Fewer instances than a whole UltraServer."""
     for path, group in sections(environment):
         units = _ultraservers(group, types)
         plan = environment.training_plans.get(group.plan or "")
@@ -243,7 +243,7 @@ def ultraserver_capacity(environment: Environment, types: Catalog) -> Problems:
 
 @rule("CAP016", INFO, on=InstanceGroup, source="hyperpod-spot hyperpod-checks")
 def spot_checks(group: InstanceGroup) -> Problems:
-    """Spot nodes that deep checks keep waiting."""
+    """Deep health checks on Spot nodes."""
     if group.capacity == "spot" and group.deep_health_checks:
         yield Problem(
             "deep_health_checks",

@@ -13,7 +13,7 @@ from .zones import sections
 
 @rule("CAP030", INFO, on=Environment, source="hyperpod-spot")
 def spot_for_any_pod(environment: Environment) -> Problems:
-    """Spot nodes that any pod may land on."""
+    """Spot nodes without a taint."""
     for path, group in sections(environment):
         open_to_all = isinstance(group, InstanceGroup) and not group.taints
         system = path[-1] == environment.cluster.system_group
@@ -28,7 +28,7 @@ def spot_for_any_pod(environment: Environment) -> Problems:
 
 @rule("CAP031", WARNING, on=Environment, source="hyperpod-field-notes")
 def account_team_zones(environment: Environment) -> Problems:
-    """Capacity of the account team in several zones."""
+    """Account-team capacity in several zones."""
     for path, group in sections(environment):
         if group.capacity == "account_team" and len(group.zone_ids) > 1:
             yield Problem(
@@ -41,7 +41,7 @@ def account_team_zones(environment: Environment) -> Problems:
 
 @rule("CAP032", WARNING, on=Environment, source="hyperpod-field-notes")
 def account_team_shared(environment: Environment) -> Problems:
-    """On-demand groups that eat what the account team set aside."""
+    """On-demand group that uses account-team capacity."""
     aside = {
         (name, zone): str(path[-1])
         for path, group in sections(environment)
@@ -63,7 +63,7 @@ def account_team_shared(environment: Environment) -> Problems:
 
 @rule("CAP033", ERROR, on=Environment, source="")
 def priced_names(environment: Environment, types: Catalog) -> Problems:
-    """A price of something that podwright does not count."""
+    """Price for an unknown item."""
     for name in environment.prices:
         if name not in types and name not in service_items():
             yield Problem(

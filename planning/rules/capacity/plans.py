@@ -18,7 +18,7 @@ _SUFFIX = len("-99")
 
 @rule("CAP017", ERROR, on=TrainingPlan, source="", final=True)
 def plan_is_there(plan: TrainingPlan) -> Problems:
-    """A training plan that nobody bought."""
+    """Training plan that has not been purchased."""
     if plan.state == "wanted":
         yield Problem(
             (),
@@ -30,7 +30,7 @@ def plan_is_there(plan: TrainingPlan) -> Problems:
 
 @rule("CAP018", ERROR, on=TrainingPlan, source="", final=True)
 def one_buyer(plan: TrainingPlan) -> Problems:
-    """A training plan that is to be bought again."""
+    """Training plan that would be purchased twice."""
     if plan.arn and plan.purchase:
         yield Problem(
             "purchase",
@@ -41,7 +41,7 @@ def one_buyer(plan: TrainingPlan) -> Problems:
 
 @rule("CAP019", ERROR, on=TrainingPlan, source="api-plan", final=True)
 def purchase_has_limit(plan: TrainingPlan) -> Problems:
-    """A purchase without a limit to its price."""
+    """Purchase without a price limit."""
     if plan.state == "purchase" and plan.max_upfront_usd is None:
         yield Problem(
             "purchase",
@@ -53,7 +53,7 @@ def purchase_has_limit(plan: TrainingPlan) -> Problems:
 
 @rule("CAP020", ERROR, on=TrainingPlan, source="training-plan-guide", final=True)
 def purchase_is_complete(plan: TrainingPlan) -> Problems:
-    """A purchase that does not say what to buy."""
+    """Purchase without type, count or duration."""
     if plan.state != "purchase":
         return
     what = (plan.ultraserver_type and plan.ultraserver_count) or (plan.instance_type and plan.count)
@@ -79,7 +79,7 @@ def plan_name_length(plan: TrainingPlan) -> Problems:
 
 @rule("CAP022", ERROR, on=Environment, source="training-plan-hyperpod hyperpod-scaling")
 def minimum_before_start(environment: Environment) -> Problems:
-    """A minimum on a training plan that has not started."""
+    """min_count on a training plan that has not started."""
     hours = limits().cluster.min_count_hours
     for path, group in sections(environment):
         # A plan of unknown dates may have begun, of which another rule speaks.
@@ -99,7 +99,7 @@ def minimum_before_start(environment: Environment) -> Problems:
 
 @rule("CAP023", WARNING, on=Environment, source="training-plan-hyperpod hyperpod-scaling")
 def minimum_without_start(environment: Environment) -> Problems:
-    """A minimum on a training plan whose start the file does not say."""
+    """min_count on a training plan without a start date."""
     hours = limits().cluster.min_count_hours
     for path, group in sections(environment):
         plan, minimum = environment.training_plans.get(group.plan or ""), getattr(group, "min_count", None)
@@ -114,7 +114,7 @@ def minimum_without_start(environment: Environment) -> Problems:
 
 @rule("CAP024", ERROR, on=TrainingPlan, source="api-plan")
 def windows_in_order(plan: TrainingPlan) -> Problems:
-    """Dates of a training plan that contradict each other."""
+    """Training plan dates contradict each other."""
     if plan.start and plan.end and plan.end <= plan.start:
         yield Problem("end", f"the plan ends {shown(plan.end)}, and starts {shown(plan.start)}", "correct the dates")
     for index, window in enumerate(plan.windows):
@@ -139,7 +139,7 @@ def windows_in_order(plan: TrainingPlan) -> Problems:
 
 @rule("CAP025", ERROR, on=Environment, source="training-plan-hyperpod")
 def windows_hold_groups(environment: Environment) -> Problems:
-    """Groups want more instances than a training plan in parts has in their zone."""
+    """More instances than the training plan has in this zone."""
     users: defaultdict[tuple[str, str], list[tuple[str, int]]] = defaultdict(list)
     for path, group in sections(environment):
         for zone in group.zone_ids if group.plan else ():
@@ -163,7 +163,7 @@ def windows_hold_groups(environment: Environment) -> Problems:
 
 @rule("CAP026", ERROR, on=Environment, source="api-plan", final=True)
 def name_in_aws(environment: Environment) -> Problems:
-    """A training plan whose name in AWS would be too long."""
+    """Training plan name too long."""
     # Room for the number of a later generation.
     most = limits().training_plan.name_length - _SUFFIX
     for name, plan in environment.training_plans.items():
@@ -179,7 +179,7 @@ def name_in_aws(environment: Environment) -> Problems:
 
 @rule("CAP027", WARNING, on=TrainingPlan, source="training-plan-guide")
 def count_is_sold(plan: TrainingPlan) -> Problems:
-    """A number of instances that training plans may not be sold in."""
+    """Instance count that training plans may not offer."""
     sold = limits().training_plan.instance_counts
     if plan.state != "exists" and plan.count and not plan.ultraserver_type and plan.count not in sold:
         yield Problem(
@@ -189,7 +189,7 @@ def count_is_sold(plan: TrainingPlan) -> Problems:
 
 @rule("CAP028", WARNING, on=Environment, source="training-plan-hyperpod")
 def plan_outlives_stack(environment: Environment) -> Problems:
-    """A purchase by an environment that is made to be destroyed."""
+    """Purchase in an environment with protection: destroy."""
     for name, plan in environment.training_plans.items():
         if plan.state == "purchase" and environment.protection == "destroy":
             yield Problem(
@@ -201,7 +201,7 @@ def plan_outlives_stack(environment: Environment) -> Problems:
 
 @rule("CAP039", INFO, on=Environment, source="training-plan-hyperpod")
 def reminders_have_recipients(environment: Environment) -> Problems:
-    """Reminders that reach nobody."""
+    """Plan reminders without a recipient."""
     if environment.training_plans and not environment.plan_reminders.emails:
         yield Problem(
             ("plan_reminders", "emails"),
@@ -213,7 +213,7 @@ def reminders_have_recipients(environment: Environment) -> Problems:
 
 @rule("CAP040", ERROR, on=Environment, source="api-plan")
 def price_can_be_spread(environment: Environment) -> Problems:
-    """A price of a training plan that belongs to no hours."""
+    """Training plan price without hours to spread it over."""
     for name, plan in environment.training_plans.items():
         path = ("training_plans", name, "paid_usd")
         if plan.paid_usd is None:

@@ -27,7 +27,7 @@ def spares(plan: TrainingPlan) -> int:
 
 @rule("CAP034", ERROR, on=TrainingPlan, source="api-plan")
 def too_many_spares(plan: TrainingPlan, types: Catalog) -> Problems:
-    """Spares that leave nothing of an UltraServer."""
+    """No UltraServer nodes left after spares."""
     if plan.spares_per_ultraserver is None:
         return
     unit = types.ultraservers.get(plan.ultraserver_type or "")
@@ -48,7 +48,7 @@ def too_many_spares(plan: TrainingPlan, types: Catalog) -> Problems:
 
 @rule("CAP035", WARNING, on=Environment, source="api-plan")
 def spares_in_use(environment: Environment, types: Catalog) -> Problems:
-    """Groups that work on the spares of their UltraServers."""
+    """Groups that use the spares of their UltraServers."""
     for name, plan in environment.training_plans.items():
         unit = types.ultraservers.get(plan.ultraserver_type or "")
         if unit is None or not plan.ultraserver_count or not 0 < spares(plan) < unit.instances:
@@ -67,7 +67,7 @@ def spares_in_use(environment: Environment, types: Catalog) -> Problems:
 
 @rule("CAP036", ERROR, on=InstanceGroup, source="hyperpod-mig")
 def no_partitions(group: InstanceGroup, types: Catalog) -> Problems:
-    """GPUs of an UltraServer cut into partitions."""
+    """MIG partitions on UltraServer GPUs."""
     if (wish := group.labels.get(_MIG)) and (parts := members(group, types)):
         yield Problem(
             ("labels", _MIG),
@@ -79,7 +79,7 @@ def no_partitions(group: InstanceGroup, types: Catalog) -> Problems:
 
 @rule("CAP037", ERROR, on=Environment, source="eks-ultraserver")
 def no_karpenter(environment: Environment, types: Catalog) -> Problems:
-    """UltraServers that Karpenter would scale."""
+    """Karpenter with UltraServers."""
     used = sorted({name for _, group in sections(environment) for name in members(group, types)})
     if environment.cluster.orchestrator == "eks" and environment.cluster.karpenter and used:
         yield Problem(
@@ -92,7 +92,7 @@ def no_karpenter(environment: Environment, types: Catalog) -> Problems:
 
 @rule("CAP038", INFO, on=Environment, source="eks-ultraserver")
 def compute_domains(environment: Environment, types: Catalog) -> Problems:
-    """NVLink between instances that a driver has to open."""
+    """NVLink across instances, which needs NVIDIA's DRA driver."""
     for path, group in sections(environment):
         if environment.cluster.orchestrator == "eks" and group.count > 1 and members(group, types):
             unit = _unit(group, environment, types)

@@ -113,7 +113,7 @@ def efa_in_one_zone(group: InstanceGroup, types: Catalog) -> Problems:
 
 @rule("NET006", ERROR, on=InstanceGroup, source="", final=True)
 def one_way_to_place(group: InstanceGroup) -> Problems:
-    """Two ways to say where a group is."""
+    """Group with both zone and subnets."""
     if group.zones and group.zone:
         yield Problem("zone", f"zone is {group.zone} and zones are {listed(group.zones, 'and')}", "keep one of the two")
     if group.zones and group.subnet_ids:
@@ -124,7 +124,7 @@ def one_way_to_place(group: InstanceGroup) -> Problems:
 
 @rule("NET007", ERROR, on=Environment, source="eks-network", final=True)
 def control_plane_zones(environment: Environment) -> Problems:
-    """A control plane in fewer than two zones."""
+    """Control plane in fewer than two zones."""
     cluster, needed = environment.cluster, limits().eks.control_plane_zones
     if cluster.orchestrator == "eks" and cluster.eks.existing is None and len(set(cluster.zones)) < needed:
         path = ("cluster", "zones") if len(environment.network.zones) >= needed else ("network", "zones")
@@ -171,7 +171,7 @@ def efa_file_system_clients(environment: Environment, types: Catalog) -> Problem
 
 @rule("NET010", WARNING, on=Environment, source="local-zones fsx-efa")
 def near_file_system(environment: Environment, types: Catalog) -> Problems:
-    """An accelerated group far from the file system."""
+    """Accelerated group and file system in different zones."""
     lustre = environment.storage.lustre
     if lustre is None:
         return

@@ -91,7 +91,7 @@ def private_range(eks: Eks) -> Problems:
 
 @rule("CLU006", WARNING, on=Environment, source="eks-access")
 def admins(environment: Environment) -> Problems:
-    """Nobody is an administrator."""
+    """EKS cluster without an administrator."""
     eks = environment.cluster.eks
     if environment.cluster.orchestrator != "eks":
         return
@@ -149,7 +149,7 @@ def existing_network(environment: Environment) -> Problems:
 
 @rule("CLU010", ERROR, on=Cluster, source="hyperpod-karpenter", final=True)
 def karpenter(cluster: Cluster) -> Problems:
-    """Karpenter without what it stands on."""
+    """Karpenter without continuous provisioning or automatic recovery."""
     needs = {"provisioning": "continuous", "node_recovery": "automatic"}
     for field, value in needs.items():
         if cluster.karpenter and getattr(cluster, field) != value:
@@ -160,7 +160,7 @@ def karpenter(cluster: Cluster) -> Problems:
 
 @rule("CLU011", WARNING, on=Cluster, source="cfn-cluster")
 def karpenter_role(cluster: Cluster) -> Problems:
-    """A role for a Karpenter that is off."""
+    """Karpenter role without Karpenter."""
     if cluster.autoscaling_role and cluster.karpenter is None:
         yield Problem(
             "autoscaling_role",
@@ -171,7 +171,7 @@ def karpenter_role(cluster: Cluster) -> Problems:
 
 @rule("CLU013", ERROR, on=Environment, source="hyperpod-scaling hyperpod-spot")
 def continuous(environment: Environment) -> Problems:
-    """All-or-nothing provisioning of what comes bit by bit."""
+    """Setting that needs continuous provisioning."""
     if environment.cluster.provisioning == "continuous":
         return
     for path, group in sections(environment):
@@ -191,7 +191,7 @@ def continuous(environment: Environment) -> Problems:
 
 @rule("CLU014", WARNING, on=Environment, source="eks-delete")
 def deletion_protection(environment: Environment) -> Problems:
-    """Deletion protection on what may be destroyed."""
+    """Deletion protection with protection: destroy."""
     if environment.protection == "destroy" and environment.cluster.eks.deletion_protection:
         yield Problem(
             ("cluster", "eks", "deletion_protection"),
@@ -202,7 +202,7 @@ def deletion_protection(environment: Environment) -> Problems:
 
 @rule("CLU015", ERROR, on=Eks, source="hyperpod-eks")
 def cni(eks: Eks) -> Problems:
-    """A VPC CNI that is too old."""
+    """VPC CNI too old for HyperPod."""
     specified, needed = eks.addons.get("vpc-cni"), limits().eks.vpc_cni_from
     # Versions of add-ons end with a build of EKS's own.
     if specified and number(specified[1:]) < number(needed):
@@ -215,7 +215,7 @@ def cni(eks: Eks) -> Problems:
 
 @rule("CLU019", WARNING, on=Eks, source="eks-addon-vpc-cni")
 def pinned_addons(eks: Eks) -> Problems:
-    """Add-ons of a version that nobody chose."""
+    """Add-on version not pinned."""
     pinned_elsewhere = {pin.addon for pin in addon_pins()}
     loose = [name for name in unpinned_addons(eks) if name in pinned_elsewhere]
     if eks.existing is None and loose:
@@ -240,7 +240,7 @@ def restricted(environment: Environment) -> Problems:
 
 @rule("CLU017", INFO, on=Environment, source="cfn-cluster")
 def recovery(environment: Environment, types: Catalog) -> Problems:
-    """Faulty nodes stay."""
+    """Automatic node recovery is off."""
     if environment.cluster.node_recovery == "none" and any(
         accelerated(group, types) for _, group in sections(environment)
     ):
@@ -253,7 +253,7 @@ def recovery(environment: Environment, types: Catalog) -> Problems:
 
 @rule("CLU018", WARNING, on=Environment, source="hyperpod-tiered")
 def tiered_memory(environment: Environment, types: Catalog) -> Problems:
-    """Most of the memory goes to checkpoints."""
+    """Tiered checkpoints use most of the memory."""
     percent = environment.cluster.checkpoint_memory_percent
     if percent <= 50:
         return
@@ -274,7 +274,7 @@ def tiered_memory(environment: Environment, types: Catalog) -> Problems:
 
 @rule("CLU020", ERROR, on=Environment, source="eks-ultraserver")
 def ultraserver_version(environment: Environment, types: Catalog) -> Problems:
-    """UltraServers on a Kubernetes that cannot share them."""
+    """UltraServers on a Kubernetes version without resource claims."""
     eks, needed = environment.cluster.eks, limits().eks.ultraserver_from
     members = {unit.instance_type for unit in types.ultraservers.values()}
     used = sorted(members & {name for _, group in sections(environment) for name in group.types})
@@ -294,7 +294,7 @@ def ultraserver_version(environment: Environment, types: Catalog) -> Problems:
 
 @rule("CLU021", ERROR, on=Environment, source="")
 def addons_of_nothing(environment: Environment) -> Problems:
-    """A version of an add-on that nothing installs."""
+    """Version of an add-on that is not installed."""
     installed = installed_addons(environment)
     for name in environment.cluster.eks.addons:
         if name not in installed:
@@ -308,7 +308,7 @@ def addons_of_nothing(environment: Environment) -> Problems:
 
 @rule("CLU025", ERROR, on=Environment, source="")
 def addon_settings_of_nothing(environment: Environment) -> Problems:
-    """A configuration of an add-on that nothing installs, or an add-on that stands twice."""
+    """Configuration of an add-on that is not installed, or an add-on named twice."""
     eks, installed = environment.cluster.eks, installed_addons(environment)
     for name in eks.addon_configurations:
         if name not in installed:
@@ -357,7 +357,7 @@ def service_range(environment: Environment) -> Problems:
 
 @rule("CLU027", WARNING, on=Eks, source="eks-access")
 def second_list_of_people(eks: Eks) -> Problems:
-    """People whom no access entry names."""
+    """Users named only in aws-auth."""
     if eks.existing is None and eks.authentication != "API":
         yield Problem(
             "authentication",

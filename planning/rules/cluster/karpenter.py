@@ -16,7 +16,7 @@ def scaled_groups(environment: Environment) -> dict[str, InstanceGroup]:
 
 @rule("CLU012", WARNING, on=Environment, source="hyperpod-nodeclass")
 def one_zone(environment: Environment) -> Problems:
-    """A group that Karpenter cannot place."""
+    """Karpenter group in several zones."""
     for name, group in scaled_groups(environment).items():
         if len(group.zone_ids) > 1:
             yield Problem(
@@ -28,7 +28,7 @@ def one_zone(environment: Environment) -> Problems:
 
 @rule("CLU028", ERROR, on=Environment, source="hyperpod-nodeclass", final=True)
 def existing_groups(environment: Environment) -> Problems:
-    """A group for Karpenter that is not there, or that it cannot scale."""
+    """Unknown or unsuitable group for Karpenter."""
     karpenter = environment.cluster.karpenter
     known = environment.instance_groups
     for index, name in enumerate(karpenter.groups if karpenter else ()):
@@ -47,7 +47,7 @@ def existing_groups(environment: Environment) -> Problems:
 
 @rule("CLU029", ERROR, on=Environment, source="hyperpod-nodeclass hyperpod-spot", final=True)
 def scalable(environment: Environment) -> Problems:
-    """A group with something that Karpenter does not take."""
+    """Group setting that Karpenter does not support."""
     for name, group in scaled_groups(environment).items():
         path = ("instance_groups", name)
         if group.count:
@@ -76,7 +76,7 @@ def scalable(environment: Environment) -> Problems:
 
 @rule("CLU030", ERROR, on=Environment, source="karpenter-nodepool")
 def limits(environment: Environment, types: Catalog) -> Problems:
-    """Limits of Karpenter below its smallest node, or of accelerators that no group has."""
+    """Karpenter limits below one node, or on missing accelerators."""
     karpenter, groups = environment.cluster.karpenter, scaled_groups(environment)
     if karpenter is None or not groups:
         return

@@ -49,7 +49,7 @@ def needs_certificates(environment: Environment) -> Problems:
 
 @rule("PLF003", ERROR, on=Environment, source="hyperpod-mig")
 def needs_the_gpu_operator(environment: Environment) -> Problems:
-    """GPUs to partition, and nothing that does it."""
+    """Partitioned GPUs without a MIG manager."""
     if on_slurm(environment) or environment.platform.gpu_operator is not None:
         return
     for name, group in _labelled(environment):
@@ -106,7 +106,7 @@ def operator_has_gpus(environment: Environment) -> Problems:
 
 @rule("PLF007", ERROR, on=Environment, source="kubeflow-trainer-chart")
 def trainer_needs_kubernetes(environment: Environment) -> Problems:
-    """Kubeflow Trainer on a Kubernetes that is too old."""
+    """Kubernetes version too old for Kubeflow Trainer."""
     version = environment.cluster.eks.version
     if environment.platform.kubeflow_trainer and number(version) < _TRAINER_KUBERNETES:
         yield Problem(
@@ -173,7 +173,7 @@ def provider_of_an_existing_cluster(environment: Environment) -> Problems:
 
 @rule("PLF012", ERROR, on=Environment, source="")
 def runs_nobody_records(environment: Environment) -> Problems:
-    """Runs that nobody records."""
+    """MLflow tracking without an app."""
     for name, team in environment.governance.teams.items():
         if team.access and team.access.mlflow and environment.platform.mlflow is None:
             yield Problem(
@@ -203,7 +203,7 @@ def runs_without_permission(environment: Environment) -> Problems:
 
 @rule("PLF020", ERROR, on=Environment, source="batch-quota-share", final=True)
 def shares_of_teams(environment: Environment) -> Problems:
-    """A share of a queue for a team that does not exist."""
+    """Queue share for an unknown team."""
     for name, queue in environment.training_job_queues.items():
         for team in queue.quota:
             if team not in environment.governance.teams:
@@ -288,7 +288,7 @@ def training_jobs_of_queues(environment: Environment) -> Problems:
 
 @rule("PLF024", WARNING, on=Environment, source="batch-quota-share")
 def training_jobs_of_shares(environment: Environment) -> Problems:
-    """A training job that is larger than what its team may have."""
+    """Training job larger than its team's share."""
     for name, job in environment.training_jobs.items():
         queue, team = environment.training_job_queues.get(job.queue), environment.governance.teams.get(job.team)
         if queue is None or team is None or job.team not in queue.quota:

@@ -12,7 +12,7 @@ _SECTION: Final = "restricted_instance_groups"
 
 @rule("CLU022", ERROR, on=Environment, source="hyperpod-terraform")
 def alone_in_their_cluster(environment: Environment) -> Problems:
-    """Restricted groups beside what they do not go with."""
+    """Setting that restricted groups do not support."""
     if not environment.restricted_instance_groups:
         return
     for path, what, instead in _beside(environment):
@@ -55,7 +55,7 @@ def _beside(environment: Environment) -> Iterator[_Beside]:
 
 @rule("CLU023", ERROR, on=Environment, source="hyperpod-nova", final=True)
 def has_a_file_system(environment: Environment) -> Problems:
-    """A restricted group without the size of its file system."""
+    """Restricted group without a file system size."""
     shared = environment.cluster.restricted_environment
     for name, group in environment.restricted_instance_groups.items():
         if group.lustre is None and not (shared and shared.lustre):
@@ -70,7 +70,7 @@ def has_a_file_system(environment: Environment) -> Problems:
 
 @rule("CLU024", ERROR, on=Environment, source="hyperpod-nova hyperpod-terraform")
 def has_places_for_data(environment: Environment) -> Problems:
-    """A restricted group that may read or write nothing."""
+    """Restricted group without access to S3."""
     for name, group in environment.restricted_instance_groups.items():
         # Whoever brings a role has said there what it may do.
         missing = [field for field in ("input", "output") if getattr(group, field) is None and group.role is None]

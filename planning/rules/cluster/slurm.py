@@ -34,7 +34,7 @@ def several_controllers(environment: Environment) -> bool:
 
 @rule("SLU001", ERROR, on=Environment, source="slurm-config", final=True)
 def one_controller_group(environment: Environment) -> Problems:
-    """Not exactly one group of controllers."""
+    """Not exactly one controller group."""
     controllers = of_type(environment, "controller")
     if on_slurm(environment) and len(controllers) != 1:
         yield Problem(
@@ -88,7 +88,7 @@ def partition_of_everything(part: GroupSlurm) -> Problems:
 
 @rule("SLU005", ERROR, on=Environment, source="slurm-migration slurm-continuous slurm-multihead", final=True)
 def multi_head(environment: Environment) -> Problems:
-    """Several controllers without what they share."""
+    """Several controllers without shared state."""
     slurm = environment.cluster.slurm
     if not several_controllers(environment):
         return
@@ -181,7 +181,7 @@ def shared(environment: Environment) -> Problems:
 
 @rule("SLU010", ERROR, on=AccountingDatabase, source="rds-aurora", final=True)
 def capacity_units(database: AccountingDatabase) -> Problems:
-    """A database whose least is more than its most."""
+    """Database minimum above its maximum."""
     if database.min_capacity > database.max_capacity:
         yield Problem(
             "min_capacity",
@@ -220,7 +220,7 @@ def existing_database(database: AccountingDatabase) -> Problems:
 
 @rule("SLU013", WARNING, on=Environment, source="slurm-accounting")
 def accounts_on_the_controller(environment: Environment) -> Problems:
-    """Accounts that go with the controller."""
+    """Accounting data that is lost with the controller."""
     if on_slurm(environment) and environment.cluster.slurm.accounting is None and environment.protection == "retain":
         yield Problem(
             ("cluster", "slurm", "accounting"),
@@ -232,7 +232,7 @@ def accounts_on_the_controller(environment: Environment) -> Problems:
 
 @rule("SLU014", WARNING, on=Environment, source="hyperpod-spot hyperpod-field-notes")
 def stable_controller(environment: Environment) -> Problems:
-    """Controllers that go away."""
+    """Controllers on Spot or plan capacity."""
     for name, group in of_type(environment, "controller").items():
         if on_slurm(environment) and not group.stays:
             what = f"training plan {group.plan}, which ends" if group.plan else "Spot, which AWS reclaims"

@@ -13,7 +13,7 @@ _PATH = ("instance_groups",)
 
 @rule("GRP040", ERROR, on=Environment, source="", final=True)
 def exists(environment: Environment) -> Problems:
-    """A system group that is not there."""
+    """Unknown system group."""
     name = environment.cluster.system_group
     if name not in environment.groups and environment.has_cluster:
         yield Problem(
@@ -61,7 +61,7 @@ def large_enough(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GRP043", WARNING, on=Environment, source="hyperpod-spot hyperpod-checks")
 def stable(environment: Environment, types: Catalog) -> Problems:
-    """A system group whose nodes go away or come late."""
+    """System group on Spot or plan capacity, or with deep health checks."""
     name, group = _system_group(environment)
     if group and not group.stays:
         where = f"training plan {group.plan}, which ends" if group.plan else "Spot, which AWS reclaims"

@@ -7,7 +7,7 @@ from ..framework.rule import ERROR, Problem, Problems, rule
 
 @rule("UPG001", ERROR, on=Eks, source="kubernetes-skew")
 def pinned_kube_proxy(eks: Eks) -> Problems:
-    """A kube-proxy that stayed behind, or runs ahead."""
+    """kube-proxy version too far from the control plane's."""
     pinned = eks.addons.get("kube-proxy")
     if eks.existing is None and pinned and (problem := skew_problem("kube-proxy", pinned.lstrip("v"), eks.version)):
         yield Problem(

@@ -20,7 +20,7 @@ _WITHOUT_SCHEDULER = ("inference", "jumpstart", "space", "train")
 
 @rule("GOV070", WARNING, on=Governance, source="kai-docs")
 def kai_lends_always(governance: Governance) -> Problems:
-    """A quota that KAI lends all the same."""
+    """KAI lends the quota of a team that does not lend."""
     for name, team in governance.teams.items():
         if governance.engine == "kai" and team.share == "dont_lend" and team.quota:
             yield Problem(
@@ -33,7 +33,7 @@ def kai_lends_always(governance: Governance) -> Problems:
 
 @rule("GOV071", INFO, on=Governance, source="kai-scheduling")
 def kai_divides_always(governance: Governance) -> Problems:
-    """First come, first served, which KAI does not do between teams."""
+    """FIFO order between teams, which KAI does not support."""
     if governance.engine == "kai" and governance.teams and not governance.fair_share:
         yield Problem(
             "fair_share",
@@ -44,7 +44,7 @@ def kai_divides_always(governance: Governance) -> Problems:
 
 @rule("GOV072", WARNING, on=Environment, source="kai-docs")
 def kai_counts_no_neuron(environment: Environment, types: Catalog) -> Problems:
-    """A quota of Neuron devices, which KAI does not count."""
+    """Neuron quota, which KAI does not support."""
     if environment.governance.engine != "kai":
         return
     quota_policy = policy(environment, types)
@@ -61,7 +61,7 @@ def kai_counts_no_neuron(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV073", INFO, on=Environment, source="kai-docs")
 def kai_adds_partitions(environment: Environment, types: Catalog) -> Problems:
-    """Partitions of GPUs, which KAI adds up."""
+    """MIG quotas, which KAI counts as a sum."""
     if environment.governance.engine != "kai":
         return
     for name, flavor in policy(environment, types).flavors.items():
@@ -79,7 +79,7 @@ def kai_adds_partitions(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV074", INFO, on=Governance, source="kai-docs")
 def kai_stops_what_is_over(governance: Governance) -> Problems:
-    """Work that KAI stops although its team says never."""
+    """KAI preempts jobs of teams that say never."""
     teams = [name for name, team in governance.teams.items() if team.preempt == "never"]
     if governance.engine == "kai" and teams and len(governance.priorities) > 1:
         yield Problem(
@@ -92,7 +92,7 @@ def kai_stops_what_is_over(governance: Governance) -> Problems:
 
 @rule("GOV094", WARNING, on=Governance, source="kai-docs")
 def kai_alone_waits(governance: Governance) -> Problems:
-    """A minimum of time that an engine does not keep."""
+    """Minimum runtime, which the engine does not support."""
     for name, team in governance.teams.items():
         path = ("teams", name, "min_runtime_seconds")
         if team.min_runtime_seconds and governance.engine != "kai":
@@ -112,7 +112,7 @@ def kai_alone_waits(governance: Governance) -> Problems:
 
 @rule("GOV075", WARNING, on=Governance, source="kai-scheduling")
 def kai_waits_otherwise(governance: Governance) -> Problems:
-    """Gang admission that KAI does in its own way."""
+    """Gang scheduling settings that KAI replaces with its own."""
     specified = governance.wait_for_pods
     if governance.engine != "kai" or specified is None:
         return
@@ -126,7 +126,7 @@ def kai_waits_otherwise(governance: Governance) -> Problems:
 
 @rule("GOV076", ERROR, on=Environment, source="kubernetes kai-chart", final=True)
 def kai_names(environment: Environment, types: Catalog) -> Problems:
-    """Names that are too long for KAI, and labels that it needs for itself."""
+    """Name too long for KAI, or reserved label."""
     governance = environment.governance
     if governance.engine != "kai":
         return
@@ -160,7 +160,7 @@ def kai_names(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV077", INFO, on=Environment, source="kai-docs")
 def shared_gpus(environment: Environment, types: Catalog) -> Problems:
-    """GPUs that pods share without a wall between them."""
+    """Shared GPUs without memory isolation."""
     if environment.governance.engine == "kai" and environment.governance.kai.gpu_sharing:
         yield Problem(
             ("governance", "kai", "gpu_sharing"),
@@ -172,7 +172,7 @@ def shared_gpus(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV078", INFO, on=Environment, source="kai-docs")
 def kai_counts_no_efa(environment: Environment, types: Catalog) -> Problems:
-    """EFA interfaces of nodes that teams share, which KAI does not count."""
+    """EFA interfaces of shared nodes, which KAI does not count."""
     if environment.governance.engine != "kai":
         return
     quota_policy = policy(environment, types)
@@ -196,7 +196,7 @@ def kai_counts_no_efa(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV079", WARNING, on=Governance, source="")
 def settings_of_another_engine(governance: Governance) -> Problems:
-    """Settings of an engine that is not the one."""
+    """Settings of another quota engine."""
     for name in ("kai", "yunikorn"):
         if name in governance.model_fields_set and governance.engine != name:
             yield Problem(
@@ -208,7 +208,7 @@ def settings_of_another_engine(governance: Governance) -> Problems:
 
 @rule("GOV088", ERROR, on=Environment, source="kai-docs")
 def kai_does_not_place(environment: Environment, types: Catalog) -> Problems:
-    """Jobs of kinds that nobody hands to KAI."""
+    """Job kinds that do not reach KAI."""
     if environment.governance.engine != "kai":
         return
     for name, job, plan in plans(environment, types):

@@ -84,7 +84,7 @@ def flavors_of_a_queue(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV053", ERROR, on=FlavorChoice, source="kueue-api", final=True)
 def preference_of_two(choice: FlavorChoice) -> Problems:
-    """A preference where there is nothing to choose."""
+    """Flavor preference without a choice."""
     if choice.preference and "may_stop_search" in (choice.when_can_borrow, choice.when_can_preempt):
         yield Problem(
             "preference",
@@ -138,7 +138,7 @@ def jobs_without_quota(environment: Environment) -> Problems:
 
 @rule("GOV057", WARNING, on=Environment, source="kueue-config")
 def a_way_around(environment: Environment) -> Problems:
-    """Work that needs no quota."""
+    """Jobs that bypass quotas."""
     if _on(environment, "kueue") and not environment.governance.kueue.every_job:
         yield Problem(
             (*_SETTINGS, "every_job"),
@@ -149,7 +149,7 @@ def a_way_around(environment: Environment) -> Problems:
 
 @rule("GOV058", WARNING, on=Environment, source="kueue-config hyperpod-field-notes hyperpod-resilience")
 def evicted_while_a_node_is_replaced(environment: Environment) -> Problems:
-    """A gang that loses its quota before HyperPod has replaced a node."""
+    """Gang scheduling timeout shorter than a node replacement."""
     if not _on(environment, "kueue"):
         return
     # Kueue's configuration has this block whether or not the file has one.
@@ -173,7 +173,7 @@ def evicted_while_a_node_is_replaced(environment: Environment) -> Problems:
 
 @rule("GOV059", ERROR, on=Kueue, source="kueue-gates", final=True)
 def gates_of_the_version(settings: Kueue) -> Problems:
-    """Feature gates that the pinned Kueue does not have, or no longer lets anybody set."""
+    """Feature gate that the pinned Kueue does not have or has locked."""
     gates = {row["gate"]: row for row in table("kueue_feature_gates")}
     for name, switch in settings.feature_gates.items():
         row = gates.get(name)
@@ -194,7 +194,7 @@ def gates_of_the_version(settings: Kueue) -> Problems:
 
 @rule("GOV060", ERROR, on=MultiKueue, source="kueue-multikueue", final=True)
 def workers_of_a_manager(shared: MultiKueue) -> Problems:
-    """A manager without workers, or a worker with some."""
+    """MultiKueue manager without workers, or worker with workers."""
     if shared.role == "manager" and not shared.workers:
         yield Problem("workers", "a manager runs nothing itself, and has no workers", "name them, or remove multikueue")
     if shared.role == "worker" and shared.workers:
@@ -223,7 +223,7 @@ def one_type_of_a_name(shared: MultiKueue) -> Problems:
 
 @rule("GOV062", WARNING, on=Environment, source="kueue-multikueue")
 def idle_at_the_manager(environment: Environment) -> Problems:
-    """Nodes of a manager that nobody gets."""
+    """Manager nodes that no queue uses."""
     shared = environment.governance.kueue.multikueue
     if not (_on(environment, "kueue") and shared and shared.role == "manager"):
         return
@@ -238,7 +238,7 @@ def idle_at_the_manager(environment: Environment) -> Problems:
 
 @rule("GOV063", INFO, on=Environment, source="kueue-multikueue")
 def way_into_a_worker(environment: Environment) -> Problems:
-    """Workers that a deployment cannot connect."""
+    """MultiKueue workers that a deployment cannot connect."""
     shared = environment.governance.kueue.multikueue
     if _on(environment, "kueue") and shared and shared.role == "manager" and shared.workers:
         secrets = listed([worker.secret for worker in shared.workers.values()], "and")

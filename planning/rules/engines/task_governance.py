@@ -40,7 +40,7 @@ def types_in_the_region(environment: Environment) -> Problems:
 
 @rule("GOV041", WARNING, on=Environment, source="hyperpod-gang")
 def gangs_by_hand(environment: Environment) -> Problems:
-    """Gang admission that task governance takes from elsewhere."""
+    """Gang scheduling settings that task governance ignores."""
     if environment.governance.engine == "hyperpod" and environment.governance.wait_for_pods:
         yield Problem(
             (*_GOVERNANCE, "wait_for_pods"),
@@ -64,7 +64,7 @@ def kubernetes_for_task_governance(environment: Environment) -> Problems:
 
 @rule("GOV043", WARNING, on=Environment, source="task-governance-upgrade")
 def step_that_is_not_in_place(environment: Environment) -> Problems:
-    """A task governance from which no upgrade in place leads on."""
+    """Task governance version without an in-place upgrade."""
     specified = environment.cluster.eks.addons.get(ADDON)
     if specified and number(specified[1:])[:2] < _IN_PLACE_FROM:
         yield Problem(
@@ -95,7 +95,7 @@ def task_governance_elsewhere(environment: Environment) -> Problems:
 
 @rule("GOV045", WARNING, on=Environment, source="task-governance-upgrade")
 def pinned_task_governance(environment: Environment) -> Problems:
-    """A task governance whose version nobody chose."""
+    """Task governance version not pinned."""
     eks = environment.cluster.eks
     runs = number(eks.version) >= number(limits().eks.task_governance_from)
     if environment.governance.engine == "hyperpod" and runs and addon_version(ADDON, eks) is None:
@@ -110,7 +110,7 @@ def pinned_task_governance(environment: Environment) -> Problems:
 
 @rule("GOV046", ERROR, on=Environment, source="cfn-compute-quota", final=True)
 def quota_names(environment: Environment) -> Problems:
-    """Two compute quotas of one name."""
+    """Two compute quotas with the same name."""
     teams: dict[str, str] = {}
     for team, settings in environment.governance.teams.items():
         named = settings.compute_quota.name if settings.compute_quota else None
@@ -128,7 +128,7 @@ def quota_names(environment: Environment) -> Problems:
 
 @rule("GOV047", WARNING, on=Environment, source="sagemaker-api")
 def jobs_of_a_quota_that_is_off(environment: Environment) -> Problems:
-    """Jobs of a team whose quota is off."""
+    """Jobs of a team whose quota is disabled."""
     for path, quota in _compute_quotas(environment):
         jobs = [name for name, job in environment.jobs.items() if job.team == path[2] and quota.state == "disabled"]
         if jobs:

@@ -15,7 +15,7 @@ from ..quota.quotas import policy
 
 @rule("GOV080", WARNING, on=Governance, source="yunikorn-preemption")
 def yunikorn_lends_always(governance: Governance) -> Problems:
-    """A quota that YuniKorn lends all the same."""
+    """YuniKorn lends the quota of a team that does not lend."""
     for name, team in governance.teams.items():
         if governance.engine == "yunikorn" and team.share == "dont_lend" and team.quota:
             yield Problem(
@@ -28,7 +28,7 @@ def yunikorn_lends_always(governance: Governance) -> Problems:
 
 @rule("GOV081", INFO, on=Governance, source="yunikorn-sorting")
 def yunikorn_has_no_weights(governance: Governance) -> Problems:
-    """Weights, which YuniKorn does not have."""
+    """Fair-share weights, which YuniKorn does not support."""
     borrowing = {team.weight for team in governance.teams.values() if team.share == "lend_and_borrow"}
     departments = {department.weight for department in governance.departments.values()}
     if governance.engine == "yunikorn" and governance.fair_share and max(len(borrowing), len(departments)) > 1:
@@ -42,7 +42,7 @@ def yunikorn_has_no_weights(governance: Governance) -> Problems:
 
 @rule("GOV082", INFO, on=Governance, source="yunikorn-sorting")
 def yunikorn_divides_always(governance: Governance) -> Problems:
-    """First come, first served, which YuniKorn does not do between teams."""
+    """FIFO order between teams, which YuniKorn does not support."""
     if governance.engine == "yunikorn" and governance.teams and not governance.fair_share:
         yield Problem(
             "fair_share",
@@ -54,7 +54,7 @@ def yunikorn_divides_always(governance: Governance) -> Problems:
 
 @rule("GOV083", INFO, on=Governance, source="yunikorn-preemption")
 def yunikorn_stops_nothing_inside(governance: Governance) -> Problems:
-    """Classes of which none stops the other within a team."""
+    """Priority classes that never preempt each other within a team."""
     teams = [name for name, team in governance.teams.items() if team.preempt == "lower_priority"]
     if governance.engine == "yunikorn" and len(governance.priorities) > 1 and teams:
         yield Problem(
@@ -67,7 +67,7 @@ def yunikorn_stops_nothing_inside(governance: Governance) -> Problems:
 
 @rule("GOV084", ERROR, on=Environment, source="yunikorn-queues", final=True)
 def yunikorn_names(environment: Environment, types: Catalog) -> Problems:
-    """Queues of YuniKorn whose names are too long or taken."""
+    """YuniKorn queue name too long or reserved."""
     governance = environment.governance
     if governance.engine != "yunikorn":
         return
@@ -93,7 +93,7 @@ def yunikorn_names(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV085", WARNING, on=Governance, source="yunikorn-gang")
 def yunikorn_waits_otherwise(governance: Governance) -> Problems:
-    """Gang admission that YuniKorn does in its own way."""
+    """Gang scheduling settings that YuniKorn replaces with its own."""
     specified = governance.wait_for_pods
     if governance.engine == "yunikorn" and specified:
         for field in sorted(specified.model_fields_set):
@@ -107,7 +107,7 @@ def yunikorn_waits_otherwise(governance: Governance) -> Problems:
 
 @rule("GOV086", ERROR, on=Governance, source="yunikorn-queues", final=True)
 def namespaces_of_others(governance: Governance) -> Problems:
-    """A namespace that waits in two queues."""
+    """Namespace in two YuniKorn queues."""
     counts = Counter(name for queue in governance.yunikorn.other_queues.values() for name in queue.namespaces)
     own = {team_namespace("yunikorn", team): team for team in governance.teams}
     for name, queue in governance.yunikorn.other_queues.items():
@@ -123,7 +123,7 @@ def namespaces_of_others(governance: Governance) -> Problems:
 
 @rule("GOV087", WARNING, on=Governance, source="yunikorn-service")
 def queues_of_others(governance: Governance) -> Problems:
-    """Queues of others that would go."""
+    """Existing YuniKorn queues that would be removed."""
     settings = governance.yunikorn
     if governance.engine == "yunikorn" and settings.existing and not settings.other_queues:
         yield Problem(

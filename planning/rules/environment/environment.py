@@ -18,7 +18,7 @@ _OWN_TAGS = 5
 
 @rule("ENV013", ERROR, on=Settings, source="", final=True)
 def said_twice(settings: Settings) -> Problems:
-    """A list that says something twice."""
+    """Duplicate list entry."""
     for name, field in type(settings).model_fields.items():
         items = getattr(settings, name)
         if isinstance(items, tuple) and not any(isinstance(item, Settings) for item in items):
@@ -66,7 +66,7 @@ def listed_region(environment: Environment) -> Problems:
 
 @rule("ENV017", ERROR, on=Environment, source="s3-names", final=True)
 def bucket_length(environment: Environment) -> Problems:
-    """A bucket name that grows too long."""
+    """Bucket name too long."""
     location = environment.name, environment.account, environment.region
     operator = environment.platform.inference
     names: list[tuple[str, str, str]] = []
@@ -86,7 +86,7 @@ def bucket_length(environment: Environment) -> Problems:
 
 @rule("ENV018", ERROR, on=Environment, source="tagging", final=True)
 def reserved_tags(environment: Environment) -> Problems:
-    """A tag key that AWS keeps for itself."""
+    """Reserved tag key."""
     for key in environment.tags:
         if key.lower().startswith("aws:"):
             yield Problem(("tags", key), f"{key} begins with aws:, which AWS writes itself", "use a prefix of your own")

@@ -18,7 +18,7 @@ _ENDLESS = ("inference", "jumpstart", "leader_worker_set", "ray_cluster", "space
 
 @rule("GAT001", ERROR, on=Environment, source="", final=True)
 def names_nothing(environment: Environment) -> Problems:
-    """A gate that names a group, team, priority or job that is not there."""
+    """Gate with an unknown group, team, priority or job."""
     if environment.gates is None:
         return
     known = {
@@ -62,7 +62,7 @@ def _names(gates: Gates) -> Iterator[_Named]:
 
 @rule("GAT002", ERROR, on=Environment, source="", final=True)
 def job_that_cannot_pass(environment: Environment) -> Problems:
-    """A canary that never completes, or that cannot grow."""
+    """Canary job that cannot complete or grow."""
     canary = environment.gates.canary if environment.gates else None
     if canary is None:
         return
@@ -90,7 +90,7 @@ def job_that_cannot_pass(environment: Environment) -> Problems:
 
 @rule("GAT003", ERROR, on=Environment, source="", final=True)
 def nccl_impossible(environment: Environment, types: Catalog) -> Problems:
-    """A bandwidth that no network carries, or a group that has none to measure."""
+    """NCCL bandwidth above the network's, or for a group that has none to measure."""
     nccl = environment.gates.nccl if environment.gates else None
     if nccl is None:
         return
@@ -128,7 +128,7 @@ def _holds(group: Any) -> str:
 
 @rule("GAT004", WARNING, on=Environment, source="")
 def settings_of_no_gate(environment: Environment, types: Catalog) -> Problems:
-    """Settings of a gate that is not run here."""
+    """Settings of a gate that does not run in this environment."""
     gates = environment.gates
     if gates is None:
         return

@@ -11,7 +11,7 @@ NOT_FOUND = "ENV012"
 
 @rule("ENV011", ERROR, on=Environment, source="", final=True)
 def acknowledgeable(environment: Environment) -> Problems:
-    """An acknowledgement that cannot stand.
+    """Invalid acknowledgement.
 
     Those of preflight's checks can; ids of an area that neither has belong to another check, and are left to it.
     """

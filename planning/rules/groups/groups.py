@@ -63,7 +63,7 @@ def known_type(group: GroupBase, types: Catalog) -> Problems:
 
 @rule("GRP003", ERROR, on=InstanceGroup, source="api-group", final=True)
 def minimum(group: InstanceGroup) -> Problems:
-    """The minimum is above the count."""
+    """min_count above count."""
     if group.min_count is not None and group.min_count > group.count:
         yield Problem(
             "min_count",
@@ -74,7 +74,7 @@ def minimum(group: InstanceGroup) -> Problems:
 
 @rule("GRP004", ERROR, on=InstanceGroup, source="api-group ec2-efa")
 def interface(group: InstanceGroup, types: Catalog) -> Problems:
-    """Interfaces that the type does not have."""
+    """EFA interfaces that the type does not have."""
     kind = group.network_interface
     lacking = [
         row for row in known(group, types) if not row.efa_interfaces or (kind == "efa-only" and not row.efa_only)
@@ -133,7 +133,7 @@ def storage_entries(environment: Environment) -> Problems:
 
 @rule("GRP008", ERROR, on=Environment, source="", final=True)
 def something_to_mount(environment: Environment) -> Problems:
-    """Nothing to mount on the host."""
+    """Host mount without a file system."""
     for name, group in environment.instance_groups.items():
         if group.mount_lustre and not environment.storage.lustres:
             yield Problem(
@@ -162,7 +162,7 @@ def checks_need_accelerators(group: GroupBase, types: Catalog) -> Problems:
 
 @rule("GRP010", ERROR, on=GroupBase, source="hyperpod-checks")
 def checks_need_a_peer(group: GroupBase) -> Problems:
-    """A connectivity check with nobody to talk to."""
+    """Connectivity check on a single node."""
     # A collective of one node measures nothing.
     if "connectivity" in group.deep_health_checks and group.count < 2:
         yield Problem(
@@ -219,7 +219,7 @@ def group_names(environment: Environment) -> Problems:
 
 @rule("GRP014", INFO, on=Environment, source="hyperpod-scaling")
 def empty_group(environment: Environment) -> Problems:
-    """A group that never gets a node."""
+    """Group with count 0 that nothing scales."""
     karpenter = environment.cluster.karpenter
     scaled = karpenter.groups if karpenter else ()
     for name, group in environment.instance_groups.items():

@@ -42,7 +42,7 @@ def how_many(group: InstanceGroup) -> Problems:
 
 @rule("GRP021", ERROR, on=InstanceGroup, source="k8s-labels")
 def label_owner(group: InstanceGroup) -> Problems:
-    """A label key that others own."""
+    """Reserved label key."""
     for key in group.labels:
         if owner := _reserved(key):
             yield Problem(
@@ -54,7 +54,7 @@ def label_owner(group: InstanceGroup) -> Problems:
 
 @rule("GRP022", ERROR, on=InstanceGroup, source="k8s-taints")
 def taint_owner(group: InstanceGroup) -> Problems:
-    """A taint key that others own."""
+    """Reserved taint key."""
     for index, taint in enumerate(group.taints):
         if owner := _reserved(taint.key):
             yield Problem(

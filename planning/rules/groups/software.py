@@ -20,7 +20,7 @@ def _problem(software: NodeSoftware, mismatch: Mismatch) -> Problem:
 
 @rule("SFT001", WARNING, on=NodeSoftware, source="")
 def something_to_install(software: NodeSoftware) -> Problems:
-    """An installation of nothing."""
+    """Software installation without versions."""
     if software.install != "verify" and not software.versions.items() and not software.packages:
         yield Problem(
             "install",
@@ -38,7 +38,7 @@ def versions_work_together(software: NodeSoftware) -> Problems:
 
 @rule("SFT003", WARNING, on=NodeSoftware, source="ofi-nccl ofi-gin efa-changelog")
 def versions_were_tested_together(software: NodeSoftware) -> Problems:
-    """Versions that nobody tested together."""
+    """Untested combination of versions."""
     for item in _mismatches(software, WARNING):
         yield _problem(software, item)
 
@@ -60,7 +60,7 @@ def pods_bring_their_own(cluster: Cluster) -> Problems:
 
 @rule("SFT005", WARNING, on=NodeSoftware, source="efa-changelog")
 def known_installer(software: NodeSoftware) -> Problems:
-    """An EFA installer of which podwright does not know what it brings."""
+    """EFA installer with unknown contents."""
     version, known = software.versions.efa_installer, list(efa_installers())
     if version and version not in known:
         yield Problem(
@@ -73,7 +73,7 @@ def known_installer(software: NodeSoftware) -> Problems:
 
 @rule("SFT006", WARNING, on=NodeSoftware, source="efa-cheatsheet")
 def variables_that_undo_tuning(software: NodeSoftware) -> Problems:
-    """A variable that is better left alone."""
+    """Environment variable that is best left unset."""
     for row in table("fabric_variables_left_alone"):
         if value := software.variables.get(row["name"]):
             yield Problem(

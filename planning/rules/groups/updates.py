@@ -43,7 +43,7 @@ def schedule(update: ScheduledUpdate) -> Problems:
 
 @rule("GRP031", ERROR, on=InstanceGroup, source="api-patch")
 def one_updater(group: InstanceGroup) -> Problems:
-    """Two masters of one image."""
+    """Patching and scheduled updates on the same group."""
     if group.patching and group.scheduled_update:
         yield Problem(
             "scheduled_update",
@@ -54,7 +54,7 @@ def one_updater(group: InstanceGroup) -> Problems:
 
 @rule("GRP032", ERROR, on=InstanceGroup, source="api-group")
 def one_image(group: InstanceGroup) -> Problems:
-    """An own image and a HyperPod release together."""
+    """Custom image together with a HyperPod release."""
     if group.image_id and group.image_release:
         yield Problem(
             "image_release",
@@ -65,7 +65,7 @@ def one_image(group: InstanceGroup) -> Problems:
 
 @rule("GRP033", ERROR, on=InstanceGroup, source="api-patch api-group")
 def patched_image(group: InstanceGroup) -> Problems:
-    """An own image that patching would replace."""
+    """Custom image that patching would replace."""
     updater = next((name for name in ("patching", "scheduled_update") if getattr(group, name)), None)
     if group.image_id and updater:
         yield Problem(
@@ -77,7 +77,7 @@ def patched_image(group: InstanceGroup) -> Problems:
 
 @rule("GRP034", WARNING, on=InstanceGroup, source="api-patch cfn-cluster")
 def pinned_release(group: InstanceGroup) -> Problems:
-    """A pinned release that patching moves."""
+    """Pinned release that patching changes."""
     if group.image_release and (group.patching or group.scheduled_update):
         yield Problem(
             "image_release",
@@ -89,7 +89,7 @@ def pinned_release(group: InstanceGroup) -> Problems:
 
 @rule("GRP035", ERROR, on=Rollout, source="cfn-cluster", final=True)
 def batch(rollout: Rollout) -> Problems:
-    """A batch of more than all nodes."""
+    """Batch larger than the group."""
     for field in ("batch", "rollback_batch"):
         value = getattr(rollout, field) or ""
         if value.endswith("%") and int(value[:-1]) > 100:
@@ -112,7 +112,7 @@ def whole_group(group: InstanceGroup) -> Problems:
 
 @rule("GRP037", WARNING, on=InstanceGroup, source="hyperpod-update")
 def alarm_permission(group: InstanceGroup) -> Problems:
-    """A role of your own that must read alarms."""
+    """Custom role without permission to read alarms."""
     for field in ("patching", "scheduled_update"):
         rollout: Rollout | None = getattr(group, field)
         if rollout and rollout.rollback_alarms and group.role:

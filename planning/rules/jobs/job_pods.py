@@ -70,7 +70,7 @@ _QUEUE_LABELS: Final = ("kueue.x-k8s.io/", "kai.scheduler/", "yunikorn.apache.or
 
 @rule("JOB027", ERROR, on=Environment, source="")
 def no_secrets_in_variables(environment: Environment) -> Problems:
-    """A secret in the variables of a job."""
+    """Secret in environment variables."""
     for name, job in environment.jobs.items():
         everywhere = {("env",): job.env} | {("init", key, "env"): each.env for key, each in job.init.items()}
         for path, variables in everywhere.items():
@@ -143,7 +143,7 @@ def driver_brings_secrets(environment: Environment) -> Problems:
             yield Problem(
                 ("jobs", name, "secrets", key, "secrets_manager"),
                 "the Secrets Store CSI driver and AWS's provider bring it into pods, and podwright installs neither: "
-                "pods would wait for ever",
+                "pods would wait forever",
                 "install both, with syncSecret.enabled where secrets become variables, and accept this with that as "
                 "the reason; or use a Secret of the namespace",
             )
@@ -151,7 +151,7 @@ def driver_brings_secrets(environment: Environment) -> Problems:
 
 @rule("JOB030", ERROR, on=Environment, source="ascp", final=True)
 def may_read_secrets(environment: Environment) -> Problems:
-    """A secret of AWS Secrets Manager that nobody asks for."""
+    """Unused secret of AWS Secrets Manager."""
     for name, job in environment.jobs.items():
         managed = [key for key, secret in job.secrets.items() if secret.secrets_manager]
         if managed and job.service_account is None and job.kind != "sbatch":
@@ -165,7 +165,7 @@ def may_read_secrets(environment: Environment) -> Problems:
 
 @rule("JOB031", ERROR, on=Environment, source="k8s-strategic-merge", final=True)
 def patch_says_what_no_setting_says(environment: Environment) -> Problems:
-    """A patch of what a setting says."""
+    """Patch that repeats a setting."""
     for name, job in environment.jobs.items():
         for path, field, _ in fields(patch_of(job.patch)) if job.patch else ():
             setting = _HAS_A_SETTING.get(field, "")
@@ -197,7 +197,7 @@ def requests_within_limits(environment: Environment, types: Catalog) -> Problems
 
 @rule("JOB033", ERROR, on=Environment, source="api-volume")
 def scratch_has_a_disk(environment: Environment, types: Catalog) -> Problems:
-    """Scratch on nodes that have no disk for it."""
+    """Local scratch on nodes without a disk for it."""
     for name, job, _ in plans(environment, types):
         group = environment.instance_groups[job.group]
         without = [row.name for row in known(group, types) if not row.nvme_gb]
@@ -212,7 +212,7 @@ def scratch_has_a_disk(environment: Environment, types: Catalog) -> Problems:
 
 @rule("JOB034", ERROR, on=Environment, source="k8s-pods", final=True)
 def each_once(environment: Environment, types: Catalog) -> Problems:
-    """A path or a variable that pods would have twice."""
+    """Duplicate mount path or variable."""
     for name, job, plan in plans(environment, types):
         for what, positions in (("path", _paths(plan)), ("variable", _variables(job))):
             first: dict[str, Path] = {}

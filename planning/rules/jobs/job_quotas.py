@@ -73,7 +73,7 @@ def _most(quota_policy: QuotaPolicy, team: str | None, flavor: str, resource: st
 
 @rule("JOB015", ERROR, on=Environment, source="kueue-api hyperpod-governance")
 def can_ever_run(environment: Environment, types: Catalog) -> Problems:
-    """A job that its team can never run."""
+    """Job that its team's quota never admits."""
     for name, job, plan, result, flavor, shares in _asked(environment, types):
         for resource, each in plan.pod.resources.items():
             asked, most = each * plan.gang + plan.head.get(resource, 0), _most(result, job.team, flavor, resource)
@@ -87,7 +87,7 @@ def can_ever_run(environment: Environment, types: Catalog) -> Problems:
                     ("jobs", name, *size_field(job)),
                     f"its {plan.gang} {asking} for {in_words(resource, asked)} at once; team {job.team} has "
                     f"{in_words(resource, nominal)} of {flavor} and can hold {in_words(resource, most)} with all that "
-                    "it may borrow, so it would wait for ever",
+                    "it may borrow, so it would wait forever",
                     f"{smaller}, or raise the quota or borrow limit of {job.team}",
                 )
                 # One resource is enough to say that it never runs.
@@ -167,7 +167,7 @@ def _ceilings(environment: Environment, job: AnyJob) -> dict[str, int]:
 
 @rule("JOB018", ERROR, on=Environment, source="kubernetes")
 def below_ceilings(environment: Environment, types: Catalog) -> Problems:
-    """A job beyond the ceilings of its team's namespace."""
+    """Job above its namespace's resource caps."""
     for name, job, plan in plans(environment, types):
         for resource, most in _ceilings(environment, job).items():
             each = plan.pod.resources.get(resource, 0)
@@ -197,7 +197,7 @@ def operator_is_there(environment: Environment) -> Problems:
 
 @rule("JOB020", ERROR, on=Environment, source="hyperpod-labels")
 def resumes_in_managed_namespace(environment: Environment, types: Catalog) -> Problems:
-    """Automatic resumption in a namespace where HyperPod does not look."""
+    """Auto-resume in a namespace that HyperPod does not watch."""
     for name, job, plan in plans(environment, types):
         namespace = plan.placement.namespace
         watched = namespace == "kubeflow" or namespace.startswith("hyperpod-")
@@ -212,7 +212,7 @@ def resumes_in_managed_namespace(environment: Environment, types: Catalog) -> Pr
 
 @rule("JOB021", ERROR, on=Environment, source="")
 def finds_what_it_mounts(environment: Environment) -> Problems:
-    """A claim or service account that nothing makes."""
+    """Unknown claim or service account."""
     for name, job in environment.jobs.items():
         team = environment.governance.teams.get(job.team) if job.team else None
         namespace = job.namespace or "default"
@@ -241,7 +241,7 @@ def finds_what_it_mounts(environment: Environment) -> Problems:
 
 @rule("JOB022", ERROR, on=Environment, source="")
 def keeps_its_checkpoints(environment: Environment) -> Problems:
-    """Checkpoints in a folder that goes with the pod."""
+    """Checkpoints in ephemeral storage."""
     for name, job in environment.jobs.items():
         checkpoints = getattr(job, "checkpoints", None)
         path = checkpoints.path if checkpoints else None
@@ -276,7 +276,7 @@ def spares_need_kueue(environment: Environment, types: Catalog) -> Problems:
 
 @rule("JOB025", ERROR, on=Environment, source="kai-docs")
 def shares_gpus(environment: Environment, types: Catalog) -> Problems:
-    """Parts of GPUs that nothing divides."""
+    """GPU fractions without GPU sharing."""
     for name, job, plan in plans(environment, types):
         kai = environment.governance.kai
         if job.kind == "job" and job.gpu_share and not (plan.engine == "kai" and kai.gpu_sharing):
@@ -289,13 +289,13 @@ def shares_gpus(environment: Environment, types: Catalog) -> Problems:
 
 @rule("JOB026", ERROR, on=Environment, source="eks-ultraserver")
 def claims_a_channel(environment: Environment, types: Catalog) -> Problems:
-    """A job over an NVLink domain that nothing opens."""
+    """Job across an NVLink domain without a ComputeDomain."""
     for name, job, plan in plans(environment, types):
         if plan.pod.nvlink:
             yield Problem(
                 ("jobs", name, "group"),
                 f"its pods claim a channel of the NVLink domain of {job.group}, which NVIDIA's DRA driver hands out "
-                "and podwright does not install: they would wait for ever",
+                "and podwright does not install: they would wait forever",
                 "install the chart nvidia-dra-driver-gpu with computeDomains on, and accept this with that as the "
                 "reason",
             )
@@ -303,7 +303,7 @@ def claims_a_channel(environment: Environment, types: Catalog) -> Problems:
 
 @rule("JOB024", WARNING, on=Environment, source="kai-scheduling")
 def starts_together(environment: Environment, types: Catalog) -> Problems:
-    """A kind of job whose pods the scheduler does not start together."""
+    """Job kind without gang scheduling."""
     for name, job, plan in plans(environment, types):
         if job.kind == "hyperpod_pytorch" and plan.engine == "kai" and plan.gang > 1:
             yield Problem(
@@ -316,7 +316,7 @@ def starts_together(environment: Environment, types: Catalog) -> Problems:
 
 @rule("JOB039", WARNING, on=Environment, source="kueue-elastic")
 def groups_fit_too(environment: Environment, types: Catalog) -> Problems:
-    """Groups of pods that never all run at once."""
+    """Pod groups that never run together."""
     for name, job, plan, result, flavor, _ in _asked(environment, types):
         if job.kind != "leader_worker_set":
             continue
@@ -326,14 +326,14 @@ def groups_fit_too(environment: Environment, types: Catalog) -> Problems:
             yield Problem(
                 ("jobs", name, "replicas"),
                 f"replicas is {job.replicas}, groups of {plan.gang} pods; quota and borrow limit of {job.team} end at "
-                f"{fits}, and the others wait for ever",
+                f"{fits}, and the others wait forever",
                 f"raise them, or set replicas to {fits}",
             )
 
 
 @rule("JOB040", ERROR, on=Environment, source="kueue-elastic", final=True)
 def may_grow_in_a_queue(environment: Environment, types: Catalog) -> Problems:
-    """A Ray cluster that grows where Kueue may not let it."""
+    """Ray autoscaling where Kueue may not admit new pods."""
     off = environment.governance.kueue.feature_gates.get(_ELASTIC_GATE) is False
     for name, job, plan in plans(environment, types):
         if off and plan.engine == "kueue" and job.team and job.kind in ("ray", "ray_cluster") and len(job.sizes) > 1:
@@ -347,7 +347,7 @@ def may_grow_in_a_queue(environment: Environment, types: Catalog) -> Problems:
 
 @rule("JOB052", INFO, on=Environment, source="kueue-config")
 def image_before_the_job(environment: Environment) -> Problems:
-    """A gang whose time to get ready holds the pull of its image."""
+    """Gang scheduling timeout that includes the image pull."""
     governance = environment.governance
     if governance.engine != "kueue":
         return
@@ -387,7 +387,7 @@ def image_slower_than_the_gang(environment: Environment) -> Problems:
 
 @rule("JOB053", WARNING, on=Environment, source="")
 def pulls_without_kubernetes(environment: Environment) -> Problems:
-    """Images that no node pulls."""
+    """pull_images without Kubernetes."""
     for name, group in environment.instance_groups.items():
         if group.pull_images and environment.cluster.orchestrator != "eks":
             yield Problem(

@@ -78,7 +78,7 @@ def _priorities(job: Any) -> Iterator[tuple[tuple[str, ...], str]]:
 
 @rule("JOB001", ERROR, on=Environment, source="", final=True)
 def names_what_is_there(environment: Environment) -> Problems:
-    """A job that names a group, team or priority that is not there."""
+    """Job with an unknown group, team or priority."""
     governance = environment.governance
     for name, job in environment.jobs.items():
         path = ("jobs", name)
@@ -140,7 +140,7 @@ def outside_of_quotas(environment: Environment) -> Problems:
 
 @rule("JOB004", ERROR, on=Environment, source="k8s-names kuberay", final=True)
 def short_enough(environment: Environment) -> Problems:
-    """A job whose name makes the names of its pods too long."""
+    """Job name too long for its pods."""
     for name, job in environment.jobs.items():
         longest = _longest_name(name, job)
         if len(longest) > _LONGEST:
@@ -174,7 +174,7 @@ def _longest_name(name: str, job: Any) -> str:
 
 @rule("JOB005", ERROR, on=Environment, source="")
 def enough_nodes(environment: Environment, types: Catalog) -> Problems:
-    """A job with more pods than its group has room for."""
+    """More pods than the group can run."""
     for name, job, plan in plans(environment, types):
         group = environment.instance_groups[job.group]
         each = _pods_per_node(environment, plan, types)
@@ -228,7 +228,7 @@ def _node(environment: Environment, plan: JobPlan, types: Catalog) -> dict[str, 
 
 @rule("JOB006", ERROR, on=Environment, source="hyperpod-cli")
 def fits_a_node(environment: Environment, types: Catalog) -> Problems:
-    """A pod that is larger than a node."""
+    """Pod larger than a node."""
     fields = {CPU: "vcpu", MEMORY: "memory_gib", EFA: "efa"}
     for name, job, plan in plans(environment, types):
         has = _node(environment, plan, types)
@@ -253,7 +253,7 @@ def fits_a_node(environment: Environment, types: Catalog) -> Problems:
 
 @rule("JOB007", ERROR, on=Environment, source="efa-guide")
 def talks_over_efa(environment: Environment, types: Catalog) -> Problems:
-    """A job of several nodes that leaves EFA aside."""
+    """Multi-node job that does not use EFA."""
     for name, job, plan in plans(environment, types):
         rows = known(environment.instance_groups[job.group], types)
         if not job.distributed or job.sizes[-1] == 1 or EFA in plan.pod.resources or job.partition:
@@ -269,7 +269,7 @@ def talks_over_efa(environment: Environment, types: Catalog) -> Problems:
 
 @rule("JOB008", WARNING, on=Environment, source="efa-guide")
 def no_efa_there(environment: Environment, types: Catalog) -> Problems:
-    """A job of several nodes on instances without EFA."""
+    """Multi-node job on instances without EFA."""
     for name, job, _ in plans(environment, types):
         rows = known(environment.instance_groups[job.group], types)
         without = [row.name for row in rows if row.accelerator_count and not row.efa_interfaces]
@@ -284,7 +284,7 @@ def no_efa_there(environment: Environment, types: Catalog) -> Problems:
 
 @rule("JOB009", ERROR, on=Environment, source="")
 def layout_divides(environment: Environment, types: Catalog) -> Problems:
-    """A size of a job that its layout does not divide."""
+    """Job size that its parallelism does not divide."""
     for name, job, plan in plans(environment, types):
         if not job.distributed:
             continue
@@ -306,7 +306,7 @@ def layout_divides(environment: Environment, types: Catalog) -> Problems:
 
 @rule("JOB010", WARNING, on=Environment, source="nvidia eks-ultraserver")
 def tensor_stays_inside(environment: Environment, types: Catalog) -> Problems:
-    """Tensor parallelism that leaves the NVLink domain."""
+    """Tensor parallelism across NVLink domains."""
     for name, job, plan in plans(environment, types):
         rows = known(environment.instance_groups[job.group], types)
         if not job.distributed or not plan.pod.accelerators:
@@ -373,7 +373,7 @@ def starts_at_a_size(environment: Environment) -> Problems:
 
 @rule("JOB012", ERROR, on=Environment, source="hyperpod-elastic")
 def elastic_goes_with(environment: Environment) -> Problems:
-    """Elastic training with what it does not go with."""
+    """Elastic training with an unsupported setting."""
     for name, job in environment.jobs.items():
         if job.kind != "hyperpod_pytorch" or job.elastic is None:
             continue
@@ -395,7 +395,7 @@ def elastic_goes_with(environment: Environment) -> Problems:
 
 @rule("JOB013", ERROR, on=Environment, source="hyperpod-tiered")
 def tier_is_there(environment: Environment) -> Problems:
-    """Tiered checkpoints on a cluster without the tier."""
+    """Tiered checkpoints on a cluster without them."""
     for name, job in environment.jobs.items():
         checkpoints = getattr(job, "checkpoints", None)
         if checkpoints and checkpoints.tiered and not environment.cluster.tiered_checkpoints:
@@ -408,7 +408,7 @@ def tier_is_there(environment: Environment) -> Problems:
 
 @rule("JOB014", ERROR, on=Environment, source="hyperpod-topology hyperpod-ultraservers")
 def fits_its_domain(environment: Environment, types: Catalog) -> Problems:
-    """A gang that the part of the network it asks for cannot hold."""
+    """Gang larger than its required topology level."""
     for name, job, plan in plans(environment, types):
         desired = plan.pod.placement
         if desired is None:
@@ -426,7 +426,7 @@ def fits_its_domain(environment: Environment, types: Catalog) -> Problems:
             yield Problem(
                 ("jobs", name, "topology_required"),
                 f"its {plan.gang} pods have to share one {server.name}, which has {server.instances} instances: they "
-                "would wait for ever",
+                "would wait forever",
                 f"use at most {server.instances} nodes, or `topology_required: false`",
             )
 

@@ -177,7 +177,7 @@ def _saves(group: InstanceGroup, types: Catalog) -> bool:
 
 @rule("NET013", ERROR, on=Environment, source="hyperpod-prerequisites ec2-subnet")
 def enough(environment: Environment, types: Catalog) -> Problems:
-    """More addresses wanted than the subnets of a zone have."""
+    """Too few addresses in the subnets of a zone."""
     for capacity in _capacities(environment, types):
         zone, need = capacity.zone, capacity.need
         if need.full > capacity.free:
@@ -191,7 +191,7 @@ def enough(environment: Environment, types: Catalog) -> Problems:
 
 @rule("NET014", WARNING, on=Environment, source="hyperpod-prerequisites ec2-subnet")
 def enough_to_replace(environment: Environment, types: Catalog) -> Problems:
-    """No addresses left to replace nodes with."""
+    """No free addresses for node replacement."""
     for capacity in _capacities(environment, types):
         zone, need = capacity.zone, capacity.need
         if need.full <= capacity.free < need.replacing:
@@ -221,7 +221,7 @@ def subnets_of_a_group(environment: Environment) -> Problems:
 
 @rule("NET017", WARNING, on=Environment, source="vpc-address-usage")
 def address_usage(environment: Environment, types: Catalog) -> Problems:
-    """More addresses and interfaces than a VPC takes by default."""
+    """More addresses and interfaces than the VPC's default limit."""
     default, most = limits().network.address_usage
     sums, total = _address_usage(environment, types)
     if default < total <= most:
@@ -234,7 +234,7 @@ def address_usage(environment: Environment, types: Catalog) -> Problems:
 
 @rule("NET018", ERROR, on=Environment, source="vpc-address-usage")
 def address_usage_limit(environment: Environment, types: Catalog) -> Problems:
-    """More addresses and interfaces than a VPC can ever have."""
+    """More addresses and interfaces than the VPC's maximum."""
     _, most = limits().network.address_usage
     sums, total = _address_usage(environment, types)
     if total > most:

@@ -78,7 +78,7 @@ def subnet_path(network: Network, subnet: Subnet) -> Path:
 
 @rule("NET020", ERROR, on=Network, source="vpc-guide", final=True)
 def vpc_size(network: Network) -> Problems:
-    """A VPC of a size that the layout does not have."""
+    """VPC size outside /16 to /20."""
     widest, prefix = limits().network.vpc_prefix[0], IPv4Network(network.cidr).prefixlen
     if network.vpc is None and not widest <= prefix <= _NARROWEST:
         yield Problem(
@@ -109,7 +109,7 @@ def secondary(network: Network) -> Problems:
 
 @rule("NET022", ERROR, on=Network, source="vpc-cidr")
 def secondary_kin(network: Network) -> Problems:
-    """A secondary range that does not go with the primary one."""
+    """Secondary range that EC2 does not accept with the primary one."""
     for path, block in _ranges(network)[1:]:
         primary = IPv4Network(network.cidr)
         # EC2 keeps the three private ranges apart: beside a primary range of one it takes none of the others.
@@ -214,7 +214,7 @@ def retention(network: Network) -> Problems:
 
 @rule("NET030", WARNING, on=Environment, source="vpc-flow-logs")
 def flow_logs(environment: Environment) -> Problems:
-    """No flow logs in a network that stays."""
+    """No flow logs in a retained network."""
     if (
         # A sandbox that may be destroyed has nothing that somebody would investigate.
         environment.protection == "retain"
@@ -268,7 +268,7 @@ def nat_when_closed(network: Network) -> Problems:
 
 @rule("NET034", ERROR, on=Network, source="ec2-subnet", final=True)
 def subnet_once(network: Network) -> Problems:
-    """One subnet in two places."""
+    """Subnet used twice."""
     # One subnet may serve nodes and control plane of the same zone; of that another rule speaks.
     observed: dict[str, str] = {}
     for zone, role, subnet in _adopted_subnets(network):

@@ -21,7 +21,7 @@ def unknown_alert(settings: Observability) -> Problems:
         if name not in alerts():
             close = get_close_matches(name, alerts(), 3, 0.5)
             near = f"close are {listed(close, 'and')}" if close else "`podwright explain GpuXid` shows one"
-            yield Problem(path, f"there is no alert {name}; {near}", "correct the name, or take it away")
+            yield Problem(path, f"there is no alert {name}; {near}", "correct the name, or remove it")
 
 
 @rule("OBS031", ERROR, on=Observability, source="", final=True)
@@ -35,13 +35,13 @@ def no_threshold(settings: Observability) -> Problems:
             yield Problem(
                 ("alerts", "thresholds", name),
                 f"{name} fires whenever what it looks at is there; it has no threshold",
-                f"take it away, or silence {name}",
+                f"remove it, or silence {name}",
             )
 
 
 @rule("OBS032", WARNING, on=Observability, source="amp-alert-manager")
 def manager_of_others(settings: Observability) -> Problems:
-    """Alerts on metrics that reach nobody, because the alert manager is somebody else's."""
+    """Metric alerts that an existing workspace does not deliver."""
     messages = settings.alerts.emails or settings.alerts.chat.slack or settings.alerts.chat.teams
     if settings.workspace and settings.metrics != "off" and messages:
         yield Problem(
@@ -54,7 +54,7 @@ def manager_of_others(settings: Observability) -> Problems:
 
 @rule("OBS033", INFO, on=Environment, source="hyperpod-metrics")
 def cannot_fire(environment: Environment, types: Catalog) -> Problems:
-    """Alerts that are left out because nothing measures what they look at."""
+    """Alerts without the metrics that they need."""
     settings = environment.observability
     if not settings or settings.metrics != "advanced" or not environment.has_cluster or not settings.levels:
         return
@@ -68,7 +68,7 @@ def cannot_fire(environment: Environment, types: Catalog) -> Problems:
 
 @rule("OBS034", INFO, on=Environment, source="hyperpod-events")
 def no_events(environment: Environment) -> Problems:
-    """A cluster that does not report what fails."""
+    """Cluster events, which need continuous provisioning."""
     settings, cluster = environment.observability, environment.cluster
     if settings and environment.has_cluster and cluster.provisioning != "continuous":
         yield Problem(

@@ -11,7 +11,7 @@ from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
 
 @rule("OBS050", WARNING, on=Environment, source="")
 def budget_below_what_stands(environment: Environment) -> Problems:
-    """A budget that is spent before anybody does anything."""
+    """Budget below the cost of all instances."""
     budget = environment.observability.budget_usd_per_month if environment.observability else None
     if budget is None:
         return
@@ -44,7 +44,7 @@ def too_many_addresses(settings: Observability) -> Problems:
 
 @rule("OBS052", ERROR, on=Environment, source="", final=True)
 def drills_of_nothing(environment: Environment) -> Problems:
-    """Drills where there is no cluster to break."""
+    """Drills without a cluster."""
     settings = environment.observability
     if settings and settings.drills and not environment.has_cluster:
         yield Problem(

@@ -49,7 +49,7 @@ def levels(settings: Observability) -> Problems:
             yield Problem(
                 ("levels", source),
                 f"{source} is {level}; HyperPod's collector has it {listed(dict.fromkeys(has))}",
-                f"write {has[0]}, or take it away to follow `metrics`",
+                f"write {has[0]}, or remove it to follow `metrics`",
             )
 
 
@@ -123,7 +123,7 @@ def collectors_fit_system_group(environment: Environment, types: Catalog) -> Pro
 
 @rule("OBS008", WARNING, on=Environment, source="hyperpod-observability-setup")
 def roles_that_write(environment: Environment) -> Problems:
-    """Nodes that write metrics with a role of yours."""
+    """Custom role without permission to write metrics."""
     settings = environment.observability
     if not settings or settings.metrics == "off":
         return
@@ -141,7 +141,7 @@ def roles_that_write(environment: Environment) -> Problems:
 
 @rule("OBS009", INFO, on=Environment, source="hyperpod-metrics")
 def errors_of_links(environment: Environment, types: Catalog) -> Problems:
-    """Accelerators on a fabric whose errors nobody counts."""
+    """EFA errors, which the basic level does not measure."""
     settings = environment.observability
     if not settings or settings.metrics == "off" or settings.level("network") == "advanced":
         return

@@ -72,7 +72,7 @@ def groups_of_a_worker(view: ProjectView) -> Problems:
                 continue
             yield Problem(
                 _at(link, "groups", name),
-                f"{message}; what is handed on for it would wait there for ever",
+                f"{message}; what is handed on for it would wait there forever",
                 f"write here what {worker.name} has",
             )
 
@@ -151,7 +151,7 @@ def way_between_networks(view: ProjectView) -> Problems:
 
 @rule("PRJ016", ERROR, on=ProjectView, source="kueue-multikueue", final=True)
 def kubernetes_that_hands_on(view: ProjectView) -> Problems:
-    """A Kubernetes version on which Jobs are not handed on."""
+    """Kubernetes version that cannot delegate Jobs."""
     for link, manager, worker in _pairs(view):
         for environment in (manager, worker) if "job" in link.shared.jobs else ():
             eks = environment.cluster.eks

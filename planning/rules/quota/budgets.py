@@ -42,7 +42,7 @@ def demotes_to_nothing(governance: Governance) -> Problems:
 
 @rule("GOV096", WARNING, on=Environment, source="")
 def never_reached(environment: Environment, types: Catalog) -> Problems:
-    """A budget of more than a team can use."""
+    """Budget above what the team can use."""
     if on_slurm(environment) or not budgets(environment.governance.teams):
         return
     policy = environment_policy(environment, types)
@@ -63,7 +63,7 @@ def never_reached(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV097", ERROR, on=Environment, source="", final=True)
 def engine_keeps_none(environment: Environment) -> Problems:
-    """A budget that its engine does not keep."""
+    """Budget, which the engine does not support."""
     engine = "slurm" if on_slurm(environment) else environment.governance.engine
     for team, budget in budgets(environment.governance.teams).items():
         path: Path = ("governance", "teams", team, "budget")
@@ -79,7 +79,7 @@ def engine_keeps_none(environment: Environment) -> Problems:
 
 @rule("GOV098", WARNING, on=Environment, source="")
 def nobody_counts(environment: Environment, types: Catalog) -> Problems:
-    """A budget whose hours nobody counts."""
+    """Budget without metrics that count its hours."""
     counted = environment.governance.engine in ("hyperpod", "kueue") and not on_slurm(environment)
     named = budgets(environment.governance.teams)
     if named and counted and "team:used:sum" not in collected(environment, types):

@@ -22,7 +22,7 @@ _PER_ACCOUNT, _PER_ADOPTED = 3, 1
 
 @rule("ISO001", WARNING, on=Environment, source="")
 def only_in_kubernetes(environment: Environment) -> Problems:
-    """Access to a namespace where there is none."""
+    """Team access without a namespace."""
     for name in team_access(environment.governance) if on_slurm(environment) else ():
         yield Problem(
             (*_TEAMS, name, "access"),
@@ -33,7 +33,7 @@ def only_in_kubernetes(environment: Environment) -> Problems:
 
 @rule("ISO002", ERROR, on=Environment, source="", final=True)
 def claims_of_nothing(environment: Environment) -> Problems:
-    """A claim of a file system that is not there."""
+    """Claim on an unknown file system."""
     known = environment.storage.lustres
     for team, name, claim in _claims(environment):
         if claim.file_system not in known:
@@ -46,7 +46,7 @@ def claims_of_nothing(environment: Environment) -> Problems:
 
 @rule("ISO003", WARNING, on=Environment, source="")
 def folders_of_two(environment: Environment) -> Problems:
-    """A folder in which two teams write."""
+    """Folder that two teams write to."""
     written = [item for item in _claims(environment) if not item.claim.read_only]
     for (first, _, one), (team, name, two) in combinations(written, 2):
         if first != team and one.file_system == two.file_system and _within(one.path, two.path):
@@ -60,7 +60,7 @@ def folders_of_two(environment: Environment) -> Problems:
 
 @rule("ISO004", ERROR, on=Environment, source="cfn-eks", final=True)
 def roles_with_an_entry(environment: Environment) -> Problems:
-    """A role of a team that has its access entry already."""
+    """Team role that already has an access entry."""
     eks = environment.cluster.eks
     taken = dict.fromkeys(eks.admins, "an admin of the cluster")
     if eks.existing:
@@ -76,7 +76,7 @@ def roles_with_an_entry(environment: Environment) -> Problems:
 
 @rule("ISO005", WARNING, on=Environment, source="eks-network-policy")
 def beside_the_policy(environment: Environment) -> Problems:
-    """A job on the node's network in an isolated namespace."""
+    """Host network in an isolated namespace."""
     access = team_access(environment.governance)
     for name, job in environment.jobs.items():
         result = access.get(job.team) if job.team else None
@@ -103,7 +103,7 @@ def role_and_more(account: ServiceAccount) -> Problems:
 
 @rule("ISO007", WARNING, on=TeamAccess, source="k8s-resource-quota")
 def caps_without_defaults(access: TeamAccess) -> Problems:
-    """A ceiling that refuses pods which say nothing."""
+    """Resource cap that refuses pods without requests."""
     if access.caps is None:
         return
     limits_ = access.limits or ContainerLimits()
@@ -134,7 +134,7 @@ def limits_in_order(container_limits: ContainerLimits) -> Problems:
 
 @rule("ISO009", WARNING, on=Environment, source="")
 def not_our_namespace(environment: Environment) -> Problems:
-    """A security standard for a namespace that is the service's."""
+    """Pod security standard on a namespace of task governance."""
     for name, access in team_access(environment.governance).items():
         ours = environment.governance.engine != "hyperpod"
         if not ours and access.pod_security in ("baseline", "restricted"):
@@ -207,7 +207,7 @@ def refused_by_the_standard(environment: Environment) -> Problems:
 
 @rule("ISO013", WARNING, on=Environment, source="k8s-resource-quota")
 def below_the_guarantee(environment: Environment, types: Catalog) -> Problems:
-    """A ceiling below what is guaranteed."""
+    """Resource cap below the guaranteed quota."""
     caps = {
         name: access.caps.accelerators
         for name, access in team_access(environment.governance).items()

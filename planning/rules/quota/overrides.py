@@ -52,7 +52,7 @@ def override_of_nothing(environment: Environment) -> Problems:
 
 @rule("GOV091", ERROR, on=Governance, source="", final=True)
 def two_at_once(governance: Governance) -> Problems:
-    """Two overrides of the same at the same time."""
+    """Two overrides of the same setting at the same time."""
     for (first, one), (second, other) in itertools.combinations(governance.overrides.items(), 2):
         if one.begin < other.end and other.begin < one.end:
             for team, what in sorted({*_changes(one)} & {*_changes(other)}):
@@ -66,7 +66,7 @@ def two_at_once(governance: Governance) -> Problems:
 
 @rule("GOV092", WARNING, on=Environment, source="cfn-compute-quota")
 def more_than_there_is_then(environment: Environment, types: Catalog) -> Problems:
-    """An override that guarantees more than there is."""
+    """Overrides exceed the capacity."""
     groups, plans = countable_groups(environment), {window["plan"] for window in plan_windows(environment)}
     starts = [window[key] for window in plan_windows(environment) for key in ("start", "gone")]
     for name, override in environment.governance.overrides.items():

@@ -17,7 +17,7 @@ from .quotas import amounts
 
 @rule("GOV015", ERROR, on=Amount, source="cfn-compute-quota", final=True)
 def one_way(amount: Amount) -> Problems:
-    """An amount that says nothing, or says it twice."""
+    """Empty or contradictory quota amount."""
     parts = [
         field for field in ("accelerators", "mig", "vcpu", "memory_gib") if getattr(amount, field) not in (None, {})
     ]
@@ -33,7 +33,7 @@ def one_way(amount: Amount) -> Problems:
 
 @rule("GOV016", ERROR, on=Environment, source="", final=True)
 def no_accelerators(environment: Environment, types: Catalog) -> Problems:
-    """Accelerators of instances that have none."""
+    """Accelerator quota on instances without accelerators."""
     for path, key, amount, nodes in _placed(environment, types):
         if amount.accelerators is not None and not any(node.accelerators for node in nodes):
             yield Problem(
@@ -45,7 +45,7 @@ def no_accelerators(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV017", ERROR, on=Environment, source="hyperpod-cli hyperpod-mig", final=True)
 def profiles_of_the_type(environment: Environment, types: Catalog) -> Problems:
-    """Partitions that the GPUs do not have."""
+    """MIG profile that the GPU does not support."""
     for path, key, amount, nodes in _placed(environment, types):
         known = list(dict.fromkeys(f"mig-{profile}" for node in nodes for profile in node.mig_profiles))
         for profile in amount.mig:
@@ -59,7 +59,7 @@ def profiles_of_the_type(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV018", ERROR, on=Environment, source="cfn-compute-quota", final=True)
 def profiles_of_the_service(environment: Environment, types: Catalog) -> Problems:
-    """Partitions that task governance does not count."""
+    """MIG profile that task governance does not count."""
     known = {f"mig-{profile}" for profile in limits().compute_quota.mig_profiles}
     for path, key, amount, nodes in _placed(environment, types):
         profiles = amount.mig.keys() if environment.governance.engine == "hyperpod" else set[str]()
@@ -74,7 +74,7 @@ def profiles_of_the_service(environment: Environment, types: Catalog) -> Problem
 
 @rule("GOV019", ERROR, on=Environment, source="hyperpod-mig")
 def nodes_are_partitioned(environment: Environment, types: Catalog) -> Problems:
-    """Partitions into which no node is cut."""
+    """MIG quota without partitioned nodes."""
     for path, key, amount, nodes in _placed(environment, types):
         for profile in amount.mig:
             name = profile.removeprefix("mig-")
@@ -93,7 +93,7 @@ def nodes_are_partitioned(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV020", ERROR, on=Environment, source="hyperpod-mig")
 def gpus_are_whole(environment: Environment, types: Catalog) -> Problems:
-    """Whole GPUs of nodes that cut them all."""
+    """Whole-GPU quota on fully partitioned nodes."""
     for path, key, amount, nodes in _placed(environment, types):
         with_gpus = [node for node in nodes if node.accelerators]
         if amount.accelerators and with_gpus and not any(node.accelerator in node.brings for node in with_gpus):

@@ -46,7 +46,7 @@ def policy(environment: Environment, types: Catalog) -> QuotaPolicy:
 
 @rule("GOV001", ERROR, on=Environment, source="", final=True)
 def quota_groups(environment: Environment) -> Problems:
-    """A quota of nodes that run no jobs."""
+    """Quota on nodes that run no jobs."""
     groups = of_type(environment, "compute") if on_slurm(environment) else countable_groups(environment)
     types = sorted({group.types[0] for group in groups.values() if len(group.types) == 1})
     known = [*groups, *(() if on_slurm(environment) else types)]
@@ -62,7 +62,7 @@ def quota_groups(environment: Environment) -> Problems:
 
 @rule("GOV002", WARNING, on=Environment, source="cfn-compute-quota")
 def more_than_there_is(environment: Environment, types: Catalog) -> Problems:
-    """Quotas that add up to more than there is."""
+    """Quotas exceed the capacity."""
     resolved_policy = policy(environment, types)
     counts = {name: group.count for name, group in countable_groups(environment).items()}
     for name, words in beyond(resolved_policy, counts):
@@ -76,7 +76,7 @@ def more_than_there_is(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV012", WARNING, on=Environment, source="training-plan-guide")
 def more_than_a_window(environment: Environment, types: Catalog) -> Problems:
-    """Quotas that a part of a training plan cannot hold."""
+    """Quotas exceed one part of a training plan."""
     for name, plan in environment.training_plans.items():
         for index, window in enumerate(plan.windows):
             count = plan.count_at(window.start, window.zone)
@@ -98,7 +98,7 @@ def more_than_a_window(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV013", INFO, on=Environment, source="training-plan-guide")
 def ends_with_the_plan(environment: Environment, types: Catalog) -> Problems:
-    """A guarantee that ends with a training plan."""
+    """Guaranteed quota on a training plan that ends."""
     ending = {name: plan for name, plan in environment.training_plans.items() if plan.end}
     held = _guaranteed(environment, types) if ending else {}
     for name, plan in ending.items():
@@ -115,7 +115,7 @@ def ends_with_the_plan(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV014", WARNING, on=Environment, source="hyperpod-spot")
 def guaranteed_spot(environment: Environment, types: Catalog) -> Problems:
-    """A guarantee of Spot capacity."""
+    """Guaranteed quota on Spot capacity."""
     spot = [name for name, group in countable_groups(environment).items() if group.capacity == "spot"]
     for name, instances in (_guaranteed(environment, types) if spot else {}).items():
         if name in spot:

@@ -15,7 +15,7 @@ from .quotas import amounts, policy
 
 @rule("GOV021", WARNING, on=Environment, source="cfn-compute-quota")
 def groups_of_one_type(environment: Environment) -> Problems:
-    """A group that task governance does not tell from another."""
+    """Groups that task governance cannot tell apart."""
     groups, observed = environment.instance_groups, set[str]()
     for path, key, _ in amounts(environment):
         if environment.governance.engine != "hyperpod" or key not in groups or len(groups[key].types) != 1:
@@ -38,7 +38,7 @@ def groups_of_one_type(environment: Environment) -> Problems:
 
 @rule("GOV022", WARNING, on=Environment, source="hyperpod-governance")
 def nobody_lends(environment: Environment, types: Catalog) -> Problems:
-    """Limits of borrowing where nobody lends."""
+    """Borrowing limit where no team lends."""
     quota_policy = policy(environment, types)
     for name, team in quota_policy.teams.items():
         settings = environment.governance.teams[name]
@@ -61,7 +61,7 @@ def nobody_lends(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV023", INFO, on=Environment, source="")
 def less_than_an_instance(environment: Environment) -> Problems:
-    """A limit of borrowing below one instance."""
+    """Borrowing limit below one instance."""
     for name, team in environment.governance.teams.items():
         for key, amount in team.quota.items():
             percent = team.borrow_limit_percent
@@ -107,7 +107,7 @@ def slurm_has_none_of_it(environment: Environment) -> Problems:
 
 @rule("GOV028", ERROR, on=Environment, source="slurm-limits", final=True)
 def whole_on_slurm(environment: Environment) -> Problems:
-    """Parts of instances on Slurm."""
+    """Partial-instance quota on Slurm."""
     for path, key, amount in amounts(environment):
         if on_slurm(environment) and path[3] == "quota" and amount.instances is None:
             yield Problem(
@@ -120,7 +120,7 @@ def whole_on_slurm(environment: Environment) -> Problems:
 
 @rule("GOV029", ERROR, on=Governance, source="", final=True)
 def known_departments(governance: Governance) -> Problems:
-    """A department that is not there."""
+    """Unknown department."""
     known = governance.departments
     specified = {("teams", name, "department"): team.department for name, team in governance.teams.items()}
     specified |= {("departments", name, "parent"): department.parent for name, department in known.items()}
@@ -135,7 +135,7 @@ def known_departments(governance: Governance) -> Problems:
 
 @rule("GOV030", ERROR, on=Governance, source="kueue-api", final=True)
 def no_circle(governance: Governance) -> Problems:
-    """Departments that are part of themselves."""
+    """Departments that contain each other."""
     for name in governance.departments:
         way = [name]
         # A department may lead into a circle without being in it: the walk ends there, and the circle's members are
@@ -163,7 +163,7 @@ def one_level(governance: Governance) -> Problems:
 
 @rule("GOV032", ERROR, on=Governance, source="", final=True)
 def one_name_each(governance: Governance) -> Problems:
-    """A department called as a team."""
+    """Department and team with the same name."""
     for name in governance.departments.keys() & governance.teams.keys():
         yield Problem(
             ("departments", name),
@@ -187,7 +187,7 @@ def one_type_in_a_group(environment: Environment) -> Problems:
 
 @rule("GOV034", ERROR, on=Environment, source="cfn-compute-quota", final=True)
 def entries_of_a_quota(environment: Environment, types: Catalog) -> Problems:
-    """More in one quota than task governance takes."""
+    """Quota above task governance's limit."""
     teams = policy(environment, types).teams if environment.governance.engine == "hyperpod" else {}
     most = limits().compute_quota.resources
     for name, team in teams.items():
@@ -228,7 +228,7 @@ def names_in_lower_case(environment: Environment) -> Problems:
 
 @rule("GOV036", INFO, on=Governance, source="kueue-fair")
 def weights_without_fair_share(governance: Governance) -> Problems:
-    """Weights that nobody reads."""
+    """Fair-share weights without fair sharing."""
     specified = [name for name, team in governance.teams.items() if "weight" in team.model_fields_set]
     if specified and not governance.fair_share:
         yield Problem(

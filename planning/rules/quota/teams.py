@@ -18,7 +18,7 @@ _TAKEN = ("munge", "mysql", "nobody", "root", "slurm", "ssm-user", "ubuntu", *_O
 
 @rule("GOV003", ERROR, on=Environment, source="", final=True)
 def members(environment: Environment) -> Problems:
-    """A member of a team who has no account."""
+    """Team member without a user account."""
     for name, team in environment.governance.teams.items():
         for index, user in enumerate(team.users):
             if on_slurm(environment) and user not in environment.users:
@@ -31,7 +31,7 @@ def members(environment: Environment) -> Problems:
 
 @rule("GOV004", WARNING, on=Team, source="")
 def borrows_nothing(team: Team) -> Problems:
-    """Limits of a team that does not borrow."""
+    """Borrowing limits of a team that does not borrow."""
     if team.share == "lend_and_borrow":
         return
     for field in sorted(team.model_fields_set & {"borrow_limit_percent", "borrow_limits", "weight"}):
@@ -44,7 +44,7 @@ def borrows_nothing(team: Team) -> Problems:
 
 @rule("GOV005", WARNING, on=Governance, source="kueue-fair slurm-fairshare")
 def weight_of_nothing(governance: Governance) -> Problems:
-    """A team that never comes first."""
+    """Team with weight 0."""
     for name, team in governance.teams.items():
         if governance.fair_share and team.share == "lend_and_borrow" and team.weight == 0:
             yield Problem(
@@ -63,7 +63,7 @@ def weight_of_nothing(governance: Governance) -> Problems:
 
 @rule("GOV006", ERROR, on=Environment, source="slurm-limits")
 def lends_always(environment: Environment) -> Problems:
-    """A team whose idle nodes Slurm lends all the same."""
+    """Slurm lends idle nodes of a team that does not lend."""
     for name, team in environment.governance.teams.items():
         if on_slurm(environment) and team.share == "dont_lend" and team.quota:
             yield Problem(
@@ -121,7 +121,7 @@ def priority_twice(governance: Governance) -> Problems:
 
 @rule("GOV010", ERROR, on=Environment, source="", final=True)
 def reserved_class(environment: Environment) -> Problems:
-    """A priority class called as what teams borrow with."""
+    """Priority class with a reserved name."""
     if on_slurm(environment) and _BORROW in environment.governance.priorities:
         yield Problem(
             ("governance", "priorities", _BORROW),
@@ -146,7 +146,7 @@ def waits_within_a_quota(environment: Environment) -> Problems:
 
 @rule("USR001", ERROR, on=Environment, source="", final=True)
 def ids_once(environment: Environment) -> Problems:
-    """A user or group id that two share."""
+    """Duplicate user or group id."""
     ids = Counter([*(user.uid for user in environment.users.values()), *environment.user_groups.values()])
     owners: dict[int, str] = {}
     for section, entries in (
@@ -165,7 +165,7 @@ def ids_once(environment: Environment) -> Problems:
 
 @rule("USR002", ERROR, on=Environment, source="", final=True)
 def known_groups(environment: Environment) -> Problems:
-    """A Unix group that nobody makes."""
+    """Unknown Unix group."""
     for name, user in environment.users.items():
         for index, group in enumerate(user.groups):
             if group not in environment.user_groups and group not in _OF_THE_IMAGE:
@@ -193,7 +193,7 @@ def own_names(environment: Environment) -> Problems:
 
 @rule("USR004", WARNING, on=Environment, source="debian-ids")
 def reserved_ids(environment: Environment) -> Problems:
-    """An id from a range that systems keep for themselves."""
+    """User or group id from a reserved range."""
     first, last = limits().unix.reserved_ids
     specified = [(("users", name, "uid"), user.uid) for name, user in environment.users.items()]
     specified += [(("user_groups", name), number) for name, number in environment.user_groups.items()]

@@ -217,7 +217,7 @@ def existing(lustre: Lustre) -> Problems:
 
 @rule("STO014", INFO, on=Lustre, source="fsx-backups")
 def single_copy(lustre: Lustre) -> Problems:
-    """Data that exists once."""
+    """SSD data without backups or an export."""
     if _new_ssd(lustre) and not lustre.backups and not any(each.export_events for each in lustre.repositories):
         yield Problem(
             (),

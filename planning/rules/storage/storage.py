@@ -214,7 +214,7 @@ def mount_point(storage: Storage) -> Problems:
 
 @rule("STO023", ERROR, on=Storage, source="", final=True)
 def reserved_name(storage: Storage) -> Problems:
-    """A second file system called lustre."""
+    """Additional file system named lustre."""
     if "lustre" in storage.additional_lustre:
         yield Problem(
             ("additional_lustre", "lustre"), "lustre is the name of the main file system", "choose another name"
@@ -223,7 +223,7 @@ def reserved_name(storage: Storage) -> Problems:
 
 @rule("STO024", ERROR, on=Buckets, source="s3-names", final=True)
 def bucket_name(buckets: Buckets) -> Problems:
-    """A bucket name that S3 does not give out."""
+    """Invalid S3 bucket name."""
     for field in ("lifecycle", "checkpoints"):
         name = getattr(buckets, field) or ""
         reserved = listed(each for each in (*_BUCKET_PREFIXES, *_BUCKET_SUFFIXES))
@@ -253,7 +253,7 @@ def separate_buckets(buckets: Buckets) -> Problems:
 
 @rule("STO026", WARNING, on=Environment, source="")
 def destroyed_data(environment: Environment) -> Problems:
-    """Data that goes with its stack."""
+    """Data that is deleted with its stack."""
     retained = [name for name, lustre in environment.storage.lustres.items() if lustre.existing is None]
     retained += ["home"] if environment.storage.home else []
     if environment.protection == "destroy" and retained and environment.account != SANDBOX_ACCOUNT:

@@ -29,7 +29,7 @@ NODES_GONE: Final = "NodeFailures"
 NOT_READY: Final = "PodsReadyTimeout"
 """Kueue's reason for work whose pods are not ready in time."""
 _MOST_TRIES: Final = 100
-"""After so many, work that would be tried for ever is left alone: a simulation has to end."""
+"""After so many, work that would be tried forever is left alone: a simulation has to end."""
 _SET_ASIDE: Final = "its pods were not ready within {1:g} s {0} times, and it is tried no more (waitForPodsReady)"
 _WITHOUT_PLACE: Final = "its admission checks are ready, and its pods find no place among the nodes"
 _OF_BUDGETS: Final = ("period", "reached")
@@ -394,7 +394,7 @@ class Run:
             self._at(now + UNPARK_SECONDS, "unpark", root)
 
     def _decide(self, now: float) -> None:
-        """Cycles, until one repeats another since when nothing has changed: some heads try their flavors for ever."""
+        """Cycles, until one repeats another since when nothing has changed: some heads try their flavors forever."""
         standings: set[_Standing] = set()
         while not (self.policy.one_at_a_time and self.unready):
             if self._skip():

@@ -19,7 +19,7 @@ class Requeuing(NamedTuple):
     base_seconds: float = 60.0
     most_seconds: float = 3600.0
     tries: int | None = None
-    """After the first; None tries for ever."""
+    """After the first; None tries forever."""
     by_eviction: bool = True
     """Whether it waits since then, rather than since its creation."""
 

@@ -290,7 +290,7 @@ def _request(group: Sequence[Part], levels: Sequence[str]) -> _Request:
     slice_level = levels.index(asked.slice_level) if asked.slice_level else len(levels) - 1
     size = asked.slice_size if sliced else 1
     # Pods that do not fill a slice, which partial admission leaves over, are nowhere: Kueue places whole slices. Where
-    # there is none, the API server refuses what it writes, and it tries for ever.
+    # there is none, the API server refuses what it writes, and it tries forever.
     if size <= 0 or level > slice_level or workers.count < size:
         raise NoPlacement("slices are of no pods, of more than there are, or of a level above that of the pods")
     return _Request(

@@ -11,6 +11,7 @@ import pytest
 
 import language
 from language import PACKAGES, ROOT, Use
+from podwright.planning.rules.pages import titles
 
 GLOSSARY = ROOT / "docs/glossary.md"
 LONG = 15
@@ -44,6 +45,16 @@ def test_sentences_use_the_glossarys_terms() -> None:
     files = [ROOT / name for name in listed.stdout.splitlines() if not name.startswith(WITHOUT)]
     uses = list(language.misworded(ROOT, [file for file in files if file.is_file()]))
     assert uses == [], listing(uses)
+
+
+def test_titles_of_findings_name_what_is_wrong() -> None:
+    odd = [
+        f"{id}: {title}; say {instead}"
+        for id, title in titles().items()
+        for pattern, instead in {**language.PHRASES, **language.TITLES}.items()
+        if re.search(pattern, title)
+    ]
+    assert odd == [], "\n".join(odd)
 
 
 def test_a_forbidden_word_is_named_with_its_line(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_roles_are_made_and_given_power_with_their_boundary_alone() -> None:
 
 
 def test_what_takes_the_condition_is_what_iam_says() -> None:
-    """Actions of roles that add power and know the key; those that take it away go without."""
+    """Actions of roles that add power and know the key; those that remove it go without."""
     from cfnlint.data import AdditionalSpecs
 
     spec = json.loads((Path(AdditionalSpecs.__file__).parent / "Policies.json").read_text())["iam"]["Actions"]

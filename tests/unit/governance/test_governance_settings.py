@@ -55,11 +55,11 @@ def test_amounts_of_a_quota(written: str, amount: Amount) -> None:
         ("{quota: {h200: many}}", "is 'many'; allowed: a number of instances, or amounts such as {accelerators: 8}"),
         ("{quota: {h200: [2]}}", "is a list; allowed: a number of instances"),
         ("{quota: {h200: {accelerator: 8}}}", "accelerator is not a known setting"),
-        ("{quota: {h200: -1}}", "greater than or equal to 0"),
+        ("{quota: {h200: -1}}", "0 or more"),
         ("{quota: {h200: {mig: {1g.18gb: 1}}}}", "a profile of MIG, such as mig-1g.18gb"),
         ("{quota: {p5.48xlarge: 1}}", "an instance group or a type, such as h200"),
         ("{quota: {h200: {vcpu: nan}}}", "a finite number"),
-        ("{borrow_limit_percent: 501}", "less than or equal to 500"),
+        ("{borrow_limit_percent: 501}", "500 or less"),
     ],
 )
 def test_amounts_that_are_none(team: str, message: str) -> None:

@@ -76,7 +76,7 @@ def test_a_team_that_can_never_run_its_job_is_told_the_numbers(
     assert "test.yaml:11  JOB015  error" in output
     assert (
         "its 4 pods ask for 32 GPUs at once; team llm has 16 GPUs of ml.p5.48xlarge and can hold 24 GPUs with all "
-        "that it may borrow, so it would wait for ever" in output
+        "that it may borrow, so it would wait forever" in output
     )
     assert "run at most 3 pods of this size" in output
 

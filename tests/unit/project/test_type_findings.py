@@ -101,6 +101,30 @@ def test_nobody_reads_a_regular_expression() -> None:
     assert patterns - AS_WRITTEN == set(TEXT_FORMS)
 
 
+@pytest.mark.parametrize(
+    ("scaling", "message", "hint"),
+    [
+        ("karpenter", "such as {karpenter: {groups: [burst], limits: {accelerators: 32}}}", "autoscaling: HyperPod's"),
+        (
+            "{karpenter: {groups: [burst], limits: {gpus: 3}}}",
+            "limits.gpus is not a known",
+            "did you mean 'accelerators'?",
+        ),
+        (
+            "{karpenter: {groups: [burst], limits: {disks: 3}}}",
+            "is not a known setting",
+            "known here: accelerators, vcpu",
+        ),
+        ("{karpenter: {groups: [burst], limits: {}}}", "limits has 0 entries; allowed: at least 1", "limits: What"),
+        ("{karpenter: {groups: [burst], limits: {vcpu: 0}}}", "vcpu is '0'; allowed: 1 or more", "limits: What"),
+    ],
+)
+def test_who_scales_is_said_in_full(scaling: str, message: str, hint: str) -> None:
+    (finding,) = found("instance_groups:", f"cluster: {{autoscaling: {scaling}}}\ninstance_groups:")
+    assert message in finding.message
+    assert hint in finding.hint
+
+
 @pytest.mark.parametrize("pattern", TEXT_FORMS)
 def test_the_example_of_a_form_is_of_it(pattern: str) -> None:
     _, _, example = TEXT_FORMS[pattern].partition(", such as ")

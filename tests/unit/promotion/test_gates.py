@@ -38,7 +38,7 @@ def timed(name: Any = "cluster", minutes: float = 30, environment: Any = None, a
 
 
 def observations_of(*observed: tuple[str, bool]) -> Callable[[], Observation]:
-    """Looks that see one thing after the other, and the last for ever."""
+    """Looks that see one thing after the other, and the last forever."""
     left = list(observed)
 
     def observe() -> Observation:

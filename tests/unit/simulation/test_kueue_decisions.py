@@ -192,7 +192,7 @@ def test_whether_work_stays_within_its_quota_is_asked_before_anybody_is_preempte
 
 
 def test_what_borrows_hides_what_takes_preemption_where_not_to_borrow_is_preferred() -> None:
-    """Kueue takes the work for one that fits, finds that it does not, and tries it again for ever."""
+    """Kueue takes the work for one that fits, finds that it does not, and tries it again forever."""
 
     def amounts(**nominal: int) -> list[Object]:
         resources = [
