@@ -1,4 +1,4 @@
-"""What `podwright mcp` costs: the start, the list of tools in a model's context, and the time of each tool on `prod`."""
+"""What `podwright mcp` costs: the start, the list of tools in a model's context, and each tool on `prod`."""
 
 import argparse
 import asyncio
