@@ -108,7 +108,7 @@ COMMANDS: Final = (
     Command("workers", ".workers.command", "connect a manager of MultiKueue with the clusters that it hands work to"),
     Command("shell", ".commands.shell", "open a shell on a node"),
     Command("upgrade", ".upgrade.command", "say what is behind, in which order to renew it, and renew nodes"),
-    Command("node", ".nodes.command", "reboot, replace or check nodes"),
+    Command("node", ".nodes.command", "reboot, replace or check nodes, or take them out of work"),
     Command("drill", ".drills.command", "break a node on purpose, and measure how it comes back"),
     Command("capacity", ".capacity.command", "find, buy and look at training plans: capacity paid for in advance"),
     Command("bench", ".benchmarks.command", "print and draw what the benchmarks of nodes measured"),

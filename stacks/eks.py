@@ -9,7 +9,7 @@ from constructs import Construct
 
 from ..cdk8s_charts.benchmark_labels.chart import BenchmarkLabels
 from ..cdk8s_charts.device_plugins import NeuronDevicePlugin
-from ..cdk8s_charts.node_readers import NodeReaders
+from ..cdk8s_charts.node_readers import NodeMarkers, NodeReaders
 from ..config.catalog.charts import HYPERPOD_DEPENDENCIES
 from ..constructs.delivery.runner import Runner
 from ..constructs.eks.addons import NodeAddons
@@ -72,6 +72,8 @@ class EksStack(cdk.Stack):
         )
         # What functions of ours read of nodes they read by this role of Kubernetes.
         cluster.add_cdk8s_chart("NodeReaders", NodeReaders(cdk8s.App(), "node-readers"))
+        if environment.observability and environment.observability.quarantines:
+            cluster.add_cdk8s_chart("NodeMarkers", NodeMarkers(cdk8s.App(), "node-markers"))
         neuron = NeuronDevicePlugin(cdk8s.App(), "neuron", groups=groups, types=types, mirror=mirror)
         # A chart without objects would be a custom resource without a manifest.
         if neuron.instance_types:

@@ -8,6 +8,9 @@ NODE_READERS: Final = "podwright:node-readers"
 Source: Amazon EKS User Guide, "Review access policy permissions", 2026-11.
 """
 
+NODE_MARKERS: Final = "podwright:node-markers"
+"""May get and patch nodes, so that one that fails again and again can be taken out of work, and nothing else."""
+
 TEAM_LABEL: Final = "podwright/team"
 """Label of everything in Kubernetes that belongs to one team; its value is the team's name."""
 

@@ -41,6 +41,11 @@ def setup_prefix(cluster: str) -> str:
     return f"{cluster}/setup"
 
 
+def quarantine_prefix(cluster: str) -> str:
+    """Prefix of the lifecycle bucket for who took which node out of work, and why, beside `benchmark_prefix`."""
+    return f"{cluster}/quarantine"
+
+
 def cluster_log_group(cluster: str, identity: str = "*") -> str:
     """The log group that HyperPod itself makes for a cluster, whose id is the last part of its ARN; `*`: of any id."""
     return f"/aws/sagemaker/Clusters/{cluster}/{identity}"

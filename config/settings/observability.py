@@ -161,6 +161,16 @@ class Targets(Settings):
     """From a ready node to a job that runs again."""
 
 
+class Quarantine(Settings):
+    """When a node that fails again and again is taken out of work. With Slurm people are told, and do it."""
+
+    faults: int = Field(default=3, ge=2, le=100)
+    """Faults of one instance within the time. A fault after which HyperPod replaces the instance counts for nothing, as
+    another machine comes."""
+    within_hours: int = Field(default=24, ge=1, le=168)
+    """Hours in which they fall."""
+
+
 def _emails(value: object) -> object:
     emails = [value] if isinstance(value, str) else value
     return {"emails": emails} if isinstance(emails, list | tuple) else value
@@ -205,12 +215,23 @@ class Observability(Settings):
     """US dollars a month; AWS's billing tells of it with a delay of up to a day."""
     targets: Targets = Targets.model_construct()
     """What the environment is meant to reach."""
+    quarantine: Annotated[
+        Annotated[Literal["off"], Tag("off")] | Annotated[Quarantine, Tag("settings")],
+        Discriminator(lambda value: "off" if isinstance(value, str) else "settings"),
+    ] = Quarantine.model_construct()
+    """A node that fails again and again takes no new work, and people are told: by default after three faults within a
+    day, which is podwright's own choice, as AWS names none."""
     drills: bool = False
     """true allows `podwright drill`, which breaks nodes on purpose."""
 
     def level(self, source: Source) -> Level:
         """The level of one source: its own, else that of all."""
         return self.levels.get(source, self.metrics)
+
+    @property
+    def quarantines(self) -> Quarantine | None:
+        """When a node that fails again and again is taken out of work; None for never."""
+        return None if self.quarantine == "off" else self.quarantine
 
     @property
     def managed_grafana(self) -> Grafana | None:

@@ -10,7 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from ...config.catalog.names import benchmark_prefix, cluster_log_group
+from ...config.catalog.names import benchmark_prefix, cluster_log_group, quarantine_prefix
 from ...config.settings.base import Tags
 from ...config.settings.cluster import Cluster
 from ...config.settings.observability import Observability
@@ -27,10 +27,11 @@ from .alert_topics import AlertTopics
 from .budget import Budget
 from .chat_channels import ChatChannels
 from .cloudwatch_dashboards.construct import CloudWatchDashboards
-from .cluster_events.construct import ClusterEvents
+from .cluster_events.construct import ClusterEvents, QuarantineRule
 from .cluster_grafana import ClusterGrafana
 from .fleet_metrics.construct import Fleet, FleetMetrics
 from .metric_collector import MetricCollector
+from .node_quarantine.construct import NodeQuarantine
 from .prometheus_rules import PrometheusRules
 from .prometheus_workspace import PrometheusWorkspace
 from .service_logs.construct import ServiceLogs
@@ -130,9 +131,19 @@ class ClusterObservability(Construct):
             )
         if cluster:
             self._show(cluster.settings, self._keep_logs(cluster.cluster))
-            arn = cluster.cluster.cluster_arn
-            events = ClusterEvents(self, "Events", environment=name, cluster_arn=arn, topics=self.alert_topics, key=key)
+            rule = self._quarantine(cluster)
+            events = ClusterEvents(
+                self,
+                "Events",
+                environment=name,
+                cluster_arn=cluster.cluster.cluster_arn,
+                topics=self.alert_topics,
+                key=key,
+                quarantine=rule,
+            )
             functions["ClusterEvents"] = events.function
+            if rule and rule.marker:
+                functions["NodeQuarantine"] = rule.marker.function
         self._alarms(functions, cluster)
         if usd := settings.budget_usd_per_month:
             emails, own = settings.alerts.emails, cost_tags or {}
@@ -223,6 +234,15 @@ class ClusterObservability(Construct):
             results=(cluster.results_bucket, benchmark_prefix(made.cluster_name)),
         )
         return metrics.function.function
+
+    def _quarantine(self, cluster: ObservedCluster) -> QuarantineRule | None:
+        """When a node that fails again and again is taken out of work, if it is."""
+        settings = self._monitoring.settings.quarantines
+        if settings is None:
+            return None
+        marker = NodeQuarantine(self, "Quarantine", api_access=cluster.api_access) if cluster.api_access else None
+        prefix = quarantine_prefix(cluster.cluster.cluster_name)
+        return QuarantineRule(settings, marker, cluster.results_bucket, prefix)
 
     def _keep_logs(self, cluster: IHyperPodCluster) -> str:
         """Keep and encrypt what services log by themselves; returns the name of the cluster's log group."""

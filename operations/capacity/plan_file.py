@@ -85,7 +85,14 @@ def write_values(file: Path, path: tuple[str, ...], values: Values) -> None:
 def edit_of(
     file: Path, path: tuple[str, ...], values: Values, *, shown: str | None = None, own: bool = False
 ) -> FileEdit:
-    """The change that sets `values` in the mapping at `path`, in the file that holds it, or `own` in `file` itself.
+    """The change that sets `values` in the mapping at `path`.
+
+    Args:
+        file: The environment's file.
+        path: The mapping; empty for the whole file.
+        values: What goes into it.
+        shown: What people call the file; its path when absent.
+        own: Whether `file` itself changes, rather than the file that it extends and that holds the mapping.
 
     Raises:
         NotWritten: the file is gone, locked or no longer an environment, does not have the mapping, or writes it in a

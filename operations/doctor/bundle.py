@@ -59,6 +59,7 @@ SOURCES: Final = {
         Source("security_groups", "security-groups.json", "EC2 DescribeSecurityGroups of the groups: SecurityGroups"),
         Source("file_systems", "file-systems.json", "FSx DescribeFileSystems: FileSystems"),
         Source("lifecycle_logs", "logs/LifecycleConfig/", "CloudWatch Logs: lifecycle scripts, <group>/<instance>.log"),
+        Source("quarantines", "quarantines.json", "S3: who took nodes out of work, by instance id"),
         Source(
             "health_logs",
             "logs/SagemakerHealthMonitoringAgent/",

@@ -4,6 +4,7 @@ Only calls that read are made; a private Kubernetes API takes a run of kubectl i
 cannot be looked at is named with the reason, and the rest continues.
 """
 
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import version
@@ -16,6 +17,7 @@ from ...config.settings.environment import Environment
 from ..aws.account import Account, Patience
 from ..aws.calls import Reader
 from ..aws.deployed import eks_cluster_name
+from ..aws.quarantines import quarantines
 from ..aws.unseen import Unseen
 from ..cdk.deployment import deployed_stacks
 from .bundle import INDEX, Bundle, Index
@@ -54,6 +56,7 @@ def collect(environment: Environment, account: Account, project: Path, *, runner
         )
     if cluster:
         _cluster(collection, cluster)
+        collection.take("quarantines", lambda: _quarantines(environment, account))
     if environment.cluster.orchestrator == "eks":
         _eks(collection, environment, account)
         collect_kubernetes(collection, environment, account, project, runner=runner)
@@ -114,6 +117,10 @@ def _cluster(collection: Collection, cluster: dict[str, Any]) -> None:
             ]
         },
     )
+
+
+def _quarantines(environment: Environment, account: Account) -> dict[str, Any] | None:
+    return {id: asdict(item) for id, item in quarantines(environment, account).items()} or None
 
 
 def _events(collection: Collection, name: str) -> None:

@@ -12,7 +12,13 @@ _FEW_ADDRESSES: Final = 8
 
 
 def state_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
-    """What is wrong around groups that are short of instances."""
+    """What is wrong around groups that are short of instances, and which nodes were taken out of work."""
+    for id, entry in bundle.entries("quarantines").items():
+        # Records outlive the nodes that were replaced.
+        if node := scene.nodes.get(id):
+            text = f"node {id} is in quarantine since {entry.get('since')}: {entry.get('reason')} ({entry.get('by')})"
+            source_file = f"{SOURCES['quarantines'].file} {id}"
+            yield Signal("state", text, node.subject, source_file, scene.around_node(id, node.group), symptom=True)
     known = catalog()
     subnets = {item.get("SubnetId", ""): item for item in bundle.items("subnets", "Subnets")}
     rules = {item.get("GroupId", ""): item for item in bundle.items("security_groups", "SecurityGroups")}

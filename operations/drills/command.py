@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 
 from ...config.catalog.drills import DrillKind, drill_kinds
-from ...config.errors import CommandError
 from ...config.loading.artifacts import read_artifacts
 from ...config.settings.environment import Environment
 from ...config.settings.observability import Targets
@@ -21,7 +20,7 @@ from ..aws.account import Account
 from ..aws.clusters import Node, node_details, nodes
 from ..kubernetes.kubectl import required_way
 from ..nodes.follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Events, follow
-from ..nodes.members import chosen
+from ..nodes.members import chosen, slurm_name
 from ..nodes.snapshot import Observer
 from ..nodes.timeline import Timeline
 from ..output.confirm import confirm
@@ -114,9 +113,7 @@ def _image(environment: Environment, account: Account, project: Path) -> str:
 
 def _by_hand(kind: DrillKind, node: Node, details: dict[str, str]) -> float:
     """Print what somebody runs on Slurm's controller; the drill begins with it."""
-    slurm_name = details.get("PrivateDnsHostname", "").partition(".")[0]
-    if not slurm_name:
-        raise CommandError(f"HyperPod does not say what {node.id} is called in Slurm", "try again when it is Running")
+    name = slurm_name(node.id, details)
     write_note("Run this on the controller (`podwright connect` opens a shell), then follow here:")
-    write_note(f'    sudo scontrol update node={slurm_name} state=fail reason="{kind.text}"')
+    write_note(f'    sudo scontrol update node={name} state=fail reason="{kind.text}"')
     return time.time()

@@ -75,12 +75,14 @@ def _cluster(environment: Environment, types: Catalog, mirror: Mapping[str, Imag
 
     from ...cdk8s_charts.benchmark_labels.chart import BenchmarkLabels
     from ...cdk8s_charts.device_plugins import NeuronDevicePlugin
-    from ...cdk8s_charts.node_readers import NodeReaders
+    from ...cdk8s_charts.node_readers import NodeMarkers, NodeReaders
 
     groups = environment.groups.values()
     app = cdk8s.App()
+    quarantines = environment.observability and environment.observability.quarantines
     for chart in (
         NodeReaders(app, "node-readers"),
+        *([NodeMarkers(app, "node-markers")] if quarantines else []),
         NeuronDevicePlugin(app, "neuron", groups=groups, types=types, mirror=mirror),
         BenchmarkLabels(app, "benchmark-labels", groups=environment.instance_groups, mirror=mirror),
     ):

@@ -18,6 +18,7 @@ from ..aws.clusters import Cluster, Group, newest_events, nodes
 from ..aws.clusters import cluster as find_cluster
 from ..aws.deployed import eks_cluster, is_store, stand_in_version
 from ..aws.plans import plan
+from ..aws.quarantines import quarantines
 from ..aws.stacks import stack_resources
 from ..aws.unseen import Unseen, attempt, noted
 from ..cdk.deployment import deployed_stacks
@@ -94,7 +95,7 @@ def _cluster(environment: Environment, account: Account) -> Report:
     cluster = find_cluster(account, name)
     if cluster is None:
         return {"cluster": None, "groups": [], "nodes": [], "quotas": [], "quotas_beyond": []}
-    known = nodes(account, name)
+    known, out = nodes(account, name), _quarantines(environment, account)
     order = list(environment.groups)
     groups = sorted(cluster.groups, key=lambda group: (*order, group.name).index(group.name))
     return {
@@ -105,11 +106,21 @@ def _cluster(environment: Environment, account: Account) -> Report:
         ],
         "nodes": [
             {"id": node.id, "group": node.group, "type": node.type, "status": node.status, "message": node.message}
+            | {"quarantine": out.get(node.id, "")}
             for node in known
         ],
         "quotas": quota_rows(environment, account, cluster.arn),
         "quotas_beyond": quotas_beyond(environment, Counter(node.group for node in known if node.status == "Running")),
     }
+
+
+def _quarantines(environment: Environment, account: Account) -> dict[str, str]:
+    """Why nodes are in quarantine, by instance id."""
+    result = attempt(lambda: quarantines(environment, account))
+    if isinstance(result, Unseen):
+        # Whoever may look at clusters may not always read their bucket.
+        return {}
+    return {id: str(item) for id, item in result.items()}
 
 
 def _group(group: Group, environment: Environment, account: Account) -> Report:
@@ -231,7 +242,8 @@ def _quota_table(quotas: list[Report]) -> Any:
 
 def _with_message(row: Report) -> Any:
     """The status of a quota or a node, and what is said of it."""
-    return coloured(row["status"]).append(f" {row['message']}".rstrip(), "default")
+    words = "; ".join(filter(None, (row["message"], row.get("quarantine"))))
+    return coloured(row["status"]).append(f" {words}".rstrip(), "default")
 
 
 def _turn(plan: Report) -> list[str]:
@@ -240,9 +252,9 @@ def _turn(plan: Report) -> list[str]:
 
 
 def _node_table(nodes: list[Report]) -> Any:
-    """Every node of a small cluster; of a large one the failed nodes, and how many there are of each status."""
+    """Every node of a small cluster; of a large one those that failed or are in quarantine, and the others counted."""
     few = len(nodes) <= _SHOWN
-    shown = [node for node in nodes if few or node["status"] == "Failure"][:_SHOWN]
+    shown = [node for node in nodes if few or node["status"] == "Failure" or node["quarantine"]][:_SHOWN]
     ordered = sorted(shown, key=lambda node: (node["group"], node["id"]))
     rows = ((node["id"], node["group"], _with_message(node)) for node in ordered)
     table = new_table("Nodes", ("node", "group", "status"), rows)

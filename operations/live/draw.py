@@ -54,7 +54,10 @@ def _unhealthy(rows: list[Report]) -> Table:
             node["group"],
             coloured(node["status"]),
             styled((node["health"], "red")),
-            node["fault"] or node["message"] or (f"set-up failed: {node['degraded']}" if node["degraded"] else ""),
+            node["fault"]
+            or node["message"]
+            or node["quarantine"]
+            or (f"set-up failed: {node['degraded']}" if node["degraded"] else ""),
         )
         for node in rows[:_NODES]
     ]

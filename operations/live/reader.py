@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from ..aws.calls import CallCount
 from ..aws.clusters import Cluster, Node, newest_events, nodes
 from ..aws.clusters import cluster as find_cluster
 from ..aws.plans import Plan, plan
+from ..aws.quarantines import quarantines
 from ..aws.unseen import Unseen, attempt, noted
 from ..checks.runner import ask_all
 from ..kubernetes.kubectl import Kubectl, Refused, way
@@ -53,23 +54,24 @@ class Live:
                 "training plans": lambda: self._plans(cluster),
                 "node health": self._health,
                 "set-ups of nodes": self._degraded,
+                "quarantines": lambda: quarantines(self._environment, self._account),
                 "queues": self._queues,
             }
             asked = {name: partial(noted, name, question, unseen, Refused) for name, question in questions.items()}
             parts.update(ask_all(asked))
         known, health = parts.get("nodes"), parts.get("node health") or {}
+        out = {id: str(item) for id, item in (parts.get("quarantines") or {}).items()}
+        working = _working(known or [], {*health, *out})
         return {
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "environment": self._environment.name,
             "sandbox": self._account.endpoint,
             "cluster": cluster and {"name": self._cluster, "status": cluster.status, "message": cluster.message},
             "groups": self._groups(cluster, parts.get("nodes") or []) if cluster else [],
-            "unhealthy": _unhealthy(
-                parts.get("nodes") or [], parts.get("node health") or {}, parts.get("set-ups of nodes") or {}
-            ),
+            "unhealthy": _unhealthy(known or [], health, parts.get("set-ups of nodes") or {}, out),
             "events": parts.get("events") or [],
             # Without the nodes nobody knows what takes work.
-            "quotas_beyond": [] if known is None else quotas_beyond(self._environment, _working(known, health)),
+            "quotas_beyond": [] if known is None else quotas_beyond(self._environment, working),
             "teams": _teams(self._environment, parts.get("quotas") or [], parts.get("queues") or {}),
             "plans": parts.get("training plans") or [],
             "unseen": dict(sorted(unseen.items())),
@@ -178,21 +180,23 @@ def _fault(labels: dict[str, str]) -> str:
     return ", ".join(value for key, value in sorted(labels.items()) if key.startswith(FAULT_LABELS))
 
 
-def _unhealthy(nodes: list[Node], health: dict[str, Report], degraded: dict[str, str]) -> list[Report]:
-    """Nodes that do not run, that HyperPod does not call healthy, or whose set-up failed in part."""
+def _unhealthy(
+    nodes: list[Node], health: dict[str, Report], degraded: dict[str, str], out: dict[str, str]
+) -> list[Report]:
+    """Nodes that do not run, that HyperPod does not call healthy, whose set-up failed in part, or in quarantine."""
     none = {"health": "", "fault": ""}
     return [
         {"id": node.id, "group": node.group, "status": node.status, "message": node.message}
         | health.get(node.id, none)
-        | {"degraded": degraded.get(node.id, "")}
+        | {"degraded": degraded.get(node.id, ""), "quarantine": out.get(node.id, "")}
         for node in sorted(nodes, key=lambda node: (node.group, node.id))
-        if node.status != "Running" or node.id in health or node.id in degraded
+        if node.status != "Running" or {node.id} & {*health, *degraded, *out}
     ]
 
 
-def _working(nodes: list[Node], health: dict[str, Report]) -> Counter[str]:
-    """How many nodes of each group take work."""
-    return Counter(node.group for node in nodes if node.status == "Running" and node.id not in health)
+def _working(nodes: list[Node], idle: Collection[str]) -> Counter[str]:
+    """How many nodes of each group take work; those that run and take none are `idle`."""
+    return Counter(node.group for node in nodes if node.status == "Running" and node.id not in idle)
 
 
 def _teams(environment: Environment, quotas: list[Report], queues: dict[str, Report]) -> list[Report]:

@@ -1,12 +1,14 @@
-"""Reboot or replace nodes of a HyperPod cluster, or have them checked in depth.
+"""Reboot or replace nodes of a HyperPod cluster, have them checked in depth, or take them out of work.
 
 NODE is an instance id (i-0123456789abcdef0) or a Kubernetes node name (hyperpod-i-0123456789abcdef0). Jobs on a node
-that goes stop; what is on the disks of a replaced node is gone.
+that is rebooted or replaced stop; what is on the disks of a replaced node is gone. On a node in quarantine jobs
+continue, and nothing new is placed until `release`; a node that is replaced comes back without its quarantine.
 """
 
 import argparse
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from ...config.errors import CommandError
@@ -23,6 +25,7 @@ from ..output.console import write_answer, write_note
 from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Events, follow
 from .health_check import CHECKS, start
 from .members import chosen
+from .quarantine import quarantine, release
 from .snapshot import Observer, Snapshot
 from .timeline import Action, Timeline, shown
 
@@ -43,17 +46,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "reboot": "restart nodes; their disks stay",
         "replace": "give nodes back and get new ones in their place",
         "health-check": "let HyperPod check nodes in depth; it fixes what fails",
+        "quarantine": "take nodes out of work and keep them: what runs continues, nothing new comes",
+        "release": "give nodes work again",
     }
     for name, help_text in words.items():
         verb = verbs.add_parser(name, help=help_text)
         add_name(verb)
-        checks = name == "health-check"
+        checks, stays = name == "health-check", name in ("quarantine", "release")
         verb.add_argument("nodes", metavar="NODE", nargs="*" if checks else "+", help="a node of the cluster")
         if checks:
             verb.add_argument("--group", action="append", default=[], metavar="G", help="all nodes of a group")
             verb.add_argument("--check", action="append", choices=list(CHECKS), help="only this check; repeatable")
-        verb.add_argument("--yes", action="store_true", help="do it without asking")
-        verb.add_argument("--wait", type=float, metavar="MINUTES", help="follow it for so long at most")
+        if name == "quarantine":
+            verb.add_argument("--reason", required=True, type=_reason, metavar="TEXT", help="why, for all who see it")
+        # What `release` takes back needs no question.
+        if not stays:
+            verb.add_argument("--yes", action="store_true", help="do it without asking")
+            verb.add_argument("--wait", type=float, metavar="MINUTES", help="follow it for so long at most")
         add_sandbox(verb)
         verb.add_argument("--json", action="store_true", help="print the result as JSON")
         add_project(verb)
@@ -68,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
     if args.verb == "health-check":
         return start(environment, account, existing, args)
     nodes = chosen(existing, args.nodes)
+    if args.verb in ("quarantine", "release"):
+        return _take_out_or_back(args, environment, account, nodes)
     action: Action = "reboot" if args.verb == "reboot" else "replace"
     _refuse(environment, action, nodes, account)
     kubectl = way(args.project, environment, account)
@@ -96,6 +107,41 @@ def run(args: argparse.Namespace) -> int:
     return 1 if failed or None in results.get("seconds", {}).values() else 0
 
 
+def _reason(text: str) -> str:
+    """A reason as Kubernetes and Slurm both keep it: one line."""
+    if not text.strip() or not text.isprintable():
+        raise argparse.ArgumentTypeError("say why, in one line")
+    return text.strip()
+
+
+def _take_out_or_back(
+    args: argparse.Namespace, environment: Environment, account: Account, nodes: Sequence[Node]
+) -> int:
+    """Quarantine or release nodes, and say what that means."""
+    ids = ", ".join(node.id for node in nodes)
+    if args.verb == "release":
+        release(environment, account, args.project, nodes)
+        write_answer(
+            args.json, {"action": "release", "nodes": [node.id for node in nodes]}, [f"{ids} takes work again"]
+        )
+        return 0
+    for node in nodes:
+        _refuse_controller(environment, node, "runs no jobs", "quarantine compute nodes")
+    done = quarantine(environment, account, args.project, nodes, args.reason)
+    again = f"`podwright node release {environment.name} {' '.join(node.id for node in nodes)}` gives it work again"
+    lines = [f"{ids} takes no new work; what runs there continues", again]
+    write_answer(args.json, {"action": "quarantine", "nodes": [asdict(item) for item in done]}, lines)
+    return 0
+
+
+def _refuse_controller(environment: Environment, node: Node, what: str, hint: str) -> None:
+    """Raise CommandError for Slurm's controller."""
+    group = environment.groups.get(node.group)
+    slurm = group.slurm if isinstance(group, InstanceGroup) else None
+    if slurm and slurm.node_type == "controller":
+        raise CommandError(f"{node.id} is Slurm's controller, which {what}", hint)
+
+
 def _refuse(environment: Environment, action: Action, nodes: Sequence[Node], account: Account) -> None:
     """Raise CommandError for what HyperPod would refuse."""
     if action != "replace":
@@ -105,10 +151,7 @@ def _refuse(environment: Environment, action: Action, nodes: Sequence[Node], acc
     if status != "InService":
         raise CommandError(f"cluster {name} is {status}", "HyperPod replaces nodes once it is InService")
     for node in nodes:
-        group = environment.groups.get(node.group)
-        slurm = group.slurm if isinstance(group, InstanceGroup) else None
-        if slurm and slurm.node_type == "controller":
-            raise CommandError(f"{node.id} is Slurm's controller, which HyperPod does not replace", "reboot it instead")
+        _refuse_controller(environment, node, "HyperPod does not replace", "reboot it instead")
 
 
 def _warnings(

@@ -89,18 +89,10 @@ def lines(plan: ScalePlan) -> Iterator[Block]:
         yield from plan.edit.diff.splitlines()
     if plan.leaving:
         yield ""
-        rows = [
-            (
-                node.id,
-                node.status,
-                node.type,
-                ", ".join(str(job) for job in plan.occupancy.jobs if node.id in job.nodes),
-            )
-            for node in plan.leaving
-        ]
+        rows = [(node.id, node.status, node.type, _jobs(plan, node.id)) for node in plan.leaving]
         yield new_table("Nodes that go", ("node", "status", "type", "jobs on it"), rows, optional=("type",))
-    if plan.gone:
-        yield f"gone already: {', '.join(plan.gone)}"
+    if plan.removed:
+        yield f"gone already: {', '.join(plan.removed)}"
     for job in plan.occupancy.jobs:
         if job.size > request.count:
             yield f"{job.name} runs on {job.size} nodes, and could not start again on the {request.count} that stay"

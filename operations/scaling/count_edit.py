@@ -31,9 +31,9 @@ def count_edit(file: Path, loaded: LoadedEnvironment, group: str, count: int) ->
     try:
         return edit_of(file, path, values, shown=loaded.source.file, own=True)
     except NotWritten as problem:
-        place = loaded.source.position((section, group, "count"))
+        position = loaded.source.position((section, group, "count"))
         by_hand = lines({section: {group: {"count": count}}}, 4)
         raise CommandError(
-            f"{place}: the count of {group} cannot be changed in place: {problem}",
+            f"{position}: the count of {group} cannot be changed in place: {problem}",
             f"write this into {loaded.source.file} by hand, and run this again:\n{by_hand}",
         ) from None

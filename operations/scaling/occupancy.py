@@ -4,18 +4,19 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ..aws.account import Account
-from ..aws.clusters import Node, node_details
+from ..aws.clusters import Node
 from ..aws.session import NotConnected
 from ..gates.slurm import Slurm
 from ..jobs.reach import read
 from ..jobs.slurm_jobs import FORMAT, Question, is_slurm, rows_of
 from ..kubernetes.in_vpc import kubectl_of
+from ..nodes.members import slurm_names
 
-_MARK = "podwright-node "
+_MARK: Final = "podwright-node "
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +60,8 @@ def occupancy(environment: Environment, account: Account, project: Path, nodes: 
     return Occupancy(tuple(jobs), cluster.hidden)
 
 
-def slurm_names(environment: Environment, account: Account, nodes: Sequence[Node]) -> dict[str, str]:
-    """What Slurm calls nodes, by instance id. Raises CommandError for a node that has no name yet."""
-    names: dict[str, str] = {}
-    for node in nodes:
-        details = node_details(account, environment.cluster.name, node.id)
-        names[node.id] = details.get("PrivateDnsHostname", "").partition(".")[0]
-        if not names[node.id]:
-            raise CommandError(
-                f"HyperPod does not say what {node.id} is called in Slurm", "try again when it is Running"
-            )
-    return names
-
-
 def _on_slurm(environment: Environment, account: Account, nodes: Sequence[Node]) -> Iterator[RunningJob]:
+    """The jobs that squeue lists on each node, asked in one session."""
     names = slurm_names(environment, account, nodes)
     # A node that has never joined is none of Slurm's, and squeue would fail for all of them.
     script = (
@@ -87,12 +76,12 @@ def _on_slurm(environment: Environment, account: Account, nodes: Sequence[Node])
             raise
         return
     ids = {name: id for id, name in names.items()}
-    found: dict[str, RunningJob] = {}
+    matches: dict[str, RunningJob] = {}
     for part in message.split(_MARK)[1:]:
         name, _, lines = part.partition("\n")
         for line in lines.splitlines():
             for row in rows_of(line):
-                known = found.get(row["id"])
+                known = matches.get(row["id"])
                 on = (*(known.nodes if known else ()), ids[name.strip()])
-                found[row["id"]] = RunningJob(f"{row['name']} ({row['id']})", row["team"], on, row["nodes"])
-    yield from found.values()
+                matches[row["id"]] = RunningJob(f"{row['name']} ({row['id']})", row["team"], on, row["nodes"])
+    yield from matches.values()

@@ -85,7 +85,7 @@ class ScalePlan:
     edit: FileEdit
     leaving: tuple[Node, ...]
     """Nodes that are to go and are still there."""
-    gone: tuple[str, ...]
+    removed: tuple[str, ...]
     """Nodes that were named and are not there any more."""
     occupancy: Occupancy
     """The jobs on the nodes that go."""
@@ -157,7 +157,7 @@ class ScalePlan:
             "digest": self.digest,
             "diff": self.edit.diff,
             "leaving": [{"node": node.id, "status": node.status, "type": node.type} for node in self.leaving],
-            "gone": list(self.gone),
+            "removed": list(self.removed),
             "jobs": [asdict(job) for job in self.occupancy.jobs],
             "not_readable": list(self.occupancy.hidden),
             "findings": [finding.to_json() for finding in self.findings],
@@ -183,12 +183,12 @@ def plan_scaling(request: Request) -> ScalePlan:
     _check_group(loaded, request)
     edit = count_edit(file, loaded, request.group, request.count)
     # What the project adds to a file, such as the boundary of a pipeline, does not change with the count.
-    wanted = edit.loaded.environment.model_copy(update={"iam": environment.iam})
-    edited = replace(edit.loaded, environment=wanted)
+    desired = edit.loaded.environment.model_copy(update={"iam": environment.iam})
+    edited = replace(edit.loaded, environment=desired)
     account = account_for(request.arguments, environment)
     cluster = existing_cluster(account, environment.cluster.name)
     target = next((group.target for group in cluster.groups if group.name == request.group), 0)
-    leaving, gone = _leaving(request, cluster, target, cluster_nodes(account, cluster.name), environment)
+    leaving, removed = _leaving(request, cluster, target, cluster_nodes(account, cluster.name), environment)
     before = findings_before(loaded, request.project, sandbox=request.sandbox)
     after = findings_before(edited, request.project, sandbox=request.sandbox)
     if account.endpoint is None and not errors(after):
@@ -200,18 +200,18 @@ def plan_scaling(request: Request) -> ScalePlan:
     changes = None if errors(after) else _changes(request, edited, account, len(leaving))
     return ScalePlan(
         request,
-        wanted,
+        desired,
         account,
         environment.groups[request.group].count,
         target,
         edit,
         tuple(leaving),
-        gone,
+        removed,
         runs,
         tuple(before),
         tuple(after),
         brief(environment),
-        brief(wanted),
+        brief(desired),
         changes,
     )
 
@@ -225,15 +225,15 @@ def _check_group(loaded: LoadedEnvironment, request: Request) -> None:
         raise CommandError(f"{environment.name} has no instance group {name}", f"known: {known}", 2)
     slurm = group.slurm if isinstance(group, InstanceGroup) else None
     if slurm and slurm.node_type == "controller":
-        place = loaded.source.position(("instance_groups", name))
+        position = loaded.source.position(("instance_groups", name))
         raise CommandError(
-            f"{place}: {name} is Slurm's controller, which HyperPod neither doubles nor removes",
+            f"{position}: {name} is Slurm's controller, which HyperPod neither doubles nor removes",
             "scale a compute or login group",
         )
     if environment.cluster.autoscaling == "karpenter" and isinstance(group, InstanceGroup):
-        place = loaded.source.position(("cluster", "autoscaling"))
+        position = loaded.source.position(("cluster", "autoscaling"))
         raise CommandError(
-            f"{place}: Karpenter sets the number of nodes of {name}, and would undo this",
+            f"{position}: Karpenter sets the number of nodes of {name}, and would undo this",
             "submit the work and Karpenter brings nodes; for a fixed number turn `autoscaling` off and deploy first",
         )
 
@@ -245,7 +245,7 @@ def _leaving(
     names = list(dict.fromkeys(name.removeprefix("hyperpod-") for name in request.remove))
     present = {node.id: node for node in existing if node.status not in _GOING}
     leaving = [present[name] for name in names if name in present]
-    gone = tuple(name for name in names if name not in present)
+    removed = tuple(name for name in names if name not in present)
     if strangers := [node for node in leaving if node.group != request.group]:
         words = ", ".join(f"{node.id} is of {node.group}" for node in strangers)
         raise CommandError(f"{words}, not of {request.group}", "name nodes of the group that is scaled", 2)
@@ -254,14 +254,14 @@ def _leaving(
         members = [node for node in present.values() if node.group == request.group]
         raise _unnamed(request, environment, members, too_many)
     if names and len(leaving) != max(too_many, 0):
-        unknown = f"; {', '.join(gone)} {'is no node' if len(gone) == 1 else 'are no nodes'} of {cluster.name}"
+        unknown = f"; {', '.join(removed)} {'is no node' if len(removed) == 1 else 'are no nodes'} of {cluster.name}"
         raise CommandError(
             f"{request.group} has {target} nodes and shall have {request.count}, so {max(too_many, 0)} go, and "
-            f"{len(leaving)} of its nodes are named{unknown * bool(gone)}",
+            f"{len(leaving)} of its nodes are named{unknown * bool(removed)}",
             "name exactly the nodes that go; `podwright node replace` renews one and keeps the number",
             2,
         )
-    return leaving, gone
+    return leaving, removed
 
 
 def _unnamed(request: Request, environment: Environment, members: Sequence[Node], too_many: int) -> CommandError:
@@ -285,5 +285,4 @@ def _changes(request: Request, edited: LoadedEnvironment, account: Account, leav
         raise failure(cdk, progress)
     under_way("comparing with what is deployed")
     environment = edited.environment
-    gone = {request.group: leaving}
-    return change_set(environment, account, request.project, cdk.assembly, leaving=gone)
+    return change_set(environment, account, request.project, cdk.assembly, leaving={request.group: leaving})

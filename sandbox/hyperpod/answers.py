@@ -120,7 +120,8 @@ def kubernetes_node(cluster: Cluster, node: Node, timestamp: datetime) -> JsonOb
     row = catalog().find(node.instance_type)
     architecture = row.kubernetes_architecture if row else "amd64"
     resources = _resources(node.instance_type)
-    taints = [{"key": f"{_LABEL}node-health-status", "effect": "NoSchedule", "value": "Unschedulable"}]
+    unhealthy = {"key": f"{_LABEL}node-health-status", "effect": "NoSchedule", "value": "Unschedulable"}
+    taints = [unhealthy] if health != HEALTHY else []
     results = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -148,7 +149,7 @@ def kubernetes_node(cluster: Cluster, node: Node, timestamp: datetime) -> JsonOb
             "annotations": {f"{_LABEL}fault-details": json.dumps([node.fault["details"]])} if node.fault else {},
         },
         "spec": {
-            "taints": (taints if health != HEALTHY else [])
+            "taints": taints
             + [
                 {"key": taint["Key"], "effect": taint["Effect"], "value": taint.get("Value", "")}
                 for taint in config.get("Taints", [])
@@ -175,7 +176,11 @@ def kubernetes_node(cluster: Cluster, node: Node, timestamp: datetime) -> JsonOb
             },
         },
     }
-    return merged(results, node.patch)
+    answer = merged(results, node.patch)
+    if changed := node.patch.get("spec", {}).get("taints"):
+        # Whoever changes taints sends the whole list, and HyperPod adds and removes its own all the same.
+        answer["spec"]["taints"] = taints + [taint for taint in changed if taint["key"] != unhealthy["key"]]
+    return answer
 
 
 def _resources(instance_type: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ Real clients (kubectl, the Kubernetes Python client, urllib) read and write thro
 """
 
 import json
+import zlib
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 from urllib.parse import unquote
@@ -124,7 +125,7 @@ class KubernetesApi:
         nodes, at = self.nodes(object_key[0]), object_key[1:]
         if rest[2:] == ["log"] and kind == "Pod":
             raise ApiError(400, "BadRequest", f'pod "{rest[1]}" does not run: this is a store (sandbox)')
-        extra = nodes.kubernetes_nodes(*at) if kind == "Node" and not group else []
+        extra = [_versioned(item) for item in nodes.kubernetes_nodes(*at)] if kind == "Node" and not group else []
         if len(rest) == 1 and request.method == "GET":
             result = store.all(api_version, kind, namespace) + extra
             fields = request.args.get("fieldSelector", "")
@@ -157,6 +158,7 @@ class KubernetesApi:
         if current in extra:
             if request.method != "PATCH":
                 raise ApiError(405, "MethodNotAllowed", "nodes of HyperPod can be patched only (sandbox)")
+            _check_version(current or {}, changed)
             nodes.patch_node(*at, rest[1], changed)
             return 200, merged(current or {}, changed)
         if request.method == "PATCH":
@@ -171,6 +173,20 @@ class KubernetesApi:
 
 def _body(request: Request) -> JsonObject:
     return yaml.safe_load(request.get_data(as_text=True))
+
+
+def _versioned(node: JsonObject) -> JsonObject:
+    """A node with a version that is another one after every change of it."""
+    version = str(zlib.crc32(json.dumps(node, sort_keys=True).encode()))
+    return node | {"metadata": node["metadata"] | {"resourceVersion": version}}
+
+
+def _check_version(current: JsonObject, patch: JsonObject) -> None:
+    """Refuse a patch of an older version, as an API server does; a version is not part of what changes."""
+    version, name = (patch.get("metadata") or {}).pop("resourceVersion", None), current["metadata"]["name"]
+    if version not in (None, current["metadata"]["resourceVersion"]):
+        message = "the object has been modified; please apply your changes to the latest version and try again"
+        raise ApiError(409, "Conflict", f'Operation cannot be fulfilled on nodes "{name}": {message}')
 
 
 def _has_fields(item: JsonObject, selector: str) -> bool:

@@ -22,6 +22,7 @@ EXAMPLES: tuple[tuple[str, Kind, str], ...] = (
         "podwright: error step=network error='no default route: not so after 120 s; see DHCP'",
     ),
     ("own-degraded", "state", "node i-0123 joined degraded by its set-up: clock: no answer from 169.254.169.123"),
+    ("own-quarantine", "state", "node i-0123 is in quarantine since 2026-11-21T10:00:00+00:00: ECC errors (role/ada)"),
     ("spot-interrupted", "message", "Instance i-0123 was terminated because of a Spot interruption"),
     (
         "efa-across-zones",

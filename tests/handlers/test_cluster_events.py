@@ -1,5 +1,6 @@
 """The function that tells of a cluster's events: what it says, what it asks, and what it holds back."""
 
+import io
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -27,6 +28,10 @@ class EventServices:
         self.asked: list[dict[str, str]] = []
         self.answers: list[dict[str, Any] | Exception] = []
         self.broken = 0
+        self.objects: dict[str, bytes] = {}
+        self.marked: list[dict[str, str]] = []
+        self.marks: dict[str, str] = {}
+        self.there = True
         self._count = 0
         monkeypatch.setattr(index.boto3, "Session", lambda: self)
         monkeypatch.setattr(index.time, "time", lambda: self.now)
@@ -40,8 +45,20 @@ class EventServices:
         assert service == "dynamodb"
         return self._dynamodb
 
-    def client(self, service: str, config: object) -> ModelledClient:
+    def client(self, service: str, config: object = None) -> ModelledClient:
         return ModelledClient(service, self)
+
+    def get_object(self, Bucket: str, Key: str) -> dict[str, Any]:
+        if Key not in self.objects:
+            raise ClientError({"Error": {"Code": "NoSuchKey"}}, "GetObject")
+        return {"Body": io.BytesIO(self.objects[Key])}
+
+    def put_object(self, Bucket: str, Key: str, Body: bytes, ContentType: str) -> None:
+        self.objects[Key] = Body
+
+    def invoke(self, FunctionName: str, Payload: bytes) -> dict[str, Any]:
+        self.marked.append(json.loads(Payload))
+        return self.marks | {"Payload": io.BytesIO(json.dumps({"marked": self.there}).encode())}
 
     def describe_cluster_event(self, **request: str) -> dict[str, Any]:
         self.asked.append(request)
@@ -64,7 +81,10 @@ class EventServices:
 
     def send(self, kind: str, detail: dict[str, Any], event_id: str = "") -> None:
         self._count += 1
-        index.handler({"detail-type": kind, "id": event_id or f"event-{self._count}", "detail": detail}, None)
+        event = {"id": event_id or f"event-{self._count}", "time": f"2026-11-21T10:00:{self._count:02}Z"}
+        if event_id:
+            event["time"] = "2026-11-21T11:00:00Z"
+        index.handler({"detail-type": kind, "detail": detail, **event}, None)
 
 
 @pytest.fixture(scope="module")
@@ -241,3 +261,102 @@ def test_a_state_that_somebody_has_to_hear_of(services: EventServices, status: s
 def test_nobody_hears_of_the_rest(services: EventServices, kind_and_detail: tuple[str, dict[str, Any]]) -> None:
     services.send(*kind_and_detail)
     assert not services.mails
+
+
+RULE = {"faults": 3, "within_hours": 24, "marker": "marker", "eks_cluster": "prod-eks"}
+RULE |= {"bucket": "sagemaker-prod", "prefix": "prod/quarantine"}
+INSTANCE = "i-0391f86fa0fe0d465"
+RECORD = f"prod/quarantine/{INSTANCE}.json"
+
+
+@pytest.fixture
+def rule(services: EventServices, monkeypatch: pytest.MonkeyPatch) -> EventServices:
+    """The function with a rule that takes a node out of work at its third fault within a day."""
+    monkeypatch.setenv("QUARANTINE", json.dumps(RULE))
+    return services
+
+
+def fault(action: str = "Reboot") -> dict[str, Any]:
+    detail = health("Unhealthy", INSTANCE)
+    return detail | {"HealthSummary": detail["HealthSummary"] | {"RepairAction": action}}
+
+
+def fail(services: EventServices, times: int, *, apart: int = 3600, action: str = "Reboot", event: str = "") -> None:
+    """So many faults, each of them over before the next."""
+    for number in range(times):
+        services.now += apart
+        services.send(HEALTH, fault(action), event if number + 1 == times else "")
+        services.send(HEALTH, health("Healthy", INSTANCE))
+
+
+def test_a_node_that_fails_again_and_again_takes_no_more_work(rule: EventServices) -> None:
+    fail(rule, 2)
+    assert (rule.marked, rule.objects) == ([], {})
+    fail(rule, 1)
+    reason = "3 faults within 24 hours, the last: HMA has detected fault type NvidiaErrorTerminate on this node and is "
+    (node,) = rule.marked
+    assert (node["eks_cluster"], node["instance"], node["by"]) == ("prod-eks", INSTANCE, "rule of prod")
+    assert node["reason"] == f"{reason}unhealthy"
+    retained = json.loads(rule.objects[RECORD])
+    assert retained == {"node": INSTANCE, **{key: node[key] for key in ("reason", "by", "since")}}
+    (mail,) = [mail for mail in rule.mails if "quarantine" in mail["subject"]]
+    assert mail["subject"].startswith(f"CRITICAL: Instance {INSTANCE} of training-prod fails again and again")
+    assert f"podwright node release prod {INSTANCE}" in mail["text"]
+    fail(rule, 2)
+    assert len(rule.marked) == 1, "it is in quarantine already"
+
+
+@pytest.mark.parametrize(("apart", "action"), [(13 * 3600, "Reboot"), (3600, "Replace")])
+def test_faults_far_apart_and_those_that_bring_another_machine_do_not_count(
+    rule: EventServices, apart: int, action: str
+) -> None:
+    fail(rule, 6, apart=apart, action=action)
+    assert rule.marked == []
+
+
+def test_one_fault_that_is_told_of_often_is_one(rule: EventServices) -> None:
+    for _ in range(5):
+        rule.now += 60
+        rule.send(HEALTH, fault())
+    assert rule.marked == []
+    rule.now += 700
+    for _ in range(2):
+        rule.send(HEALTH, fault())
+        rule.now += 700
+    assert len(rule.marked) == 1, "nobody said that it was healthy between, and much time went by"
+
+
+def test_what_failed_on_the_way_is_done_when_lambda_tries_again(rule: EventServices) -> None:
+    fail(rule, 2)
+    rule.marks = {"FunctionError": "Unhandled"}
+    with pytest.raises(RuntimeError, match="could not be marked"):
+        fail(rule, 1, event="third")
+    assert rule.objects == {}
+    rule.marks, rule.broken = {}, 1
+    with pytest.raises(ClientError):
+        rule.send(HEALTH, fault(), "third")
+    rule.send(HEALTH, fault(), "third")
+    assert list(rule.objects) == [RECORD]
+    assert sum("quarantine" in mail["subject"] for mail in rule.mails) == 1
+
+
+def test_a_node_that_is_gone_is_not_called_quarantined(rule: EventServices) -> None:
+    rule.there = False
+    fail(rule, 3)
+    assert rule.objects == {}
+    assert not any("quarantine" in mail["subject"] for mail in rule.mails)
+
+
+def test_one_that_was_released_goes_again_at_its_next_fault(rule: EventServices) -> None:
+    fail(rule, 3)
+    del rule.objects[RECORD]
+    fail(rule, 1)
+    assert len(rule.marked) == 2
+
+
+def test_with_slurm_people_are_asked_to_do_it(rule: EventServices, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUARANTINE", json.dumps(RULE | {"marker": "", "eks_cluster": ""}))
+    fail(rule, 3)
+    (mail,) = [mail for mail in rule.mails if "again and again" in mail["subject"]]
+    assert f"podwright node quarantine prod {INSTANCE} --reason" in mail["text"]
+    assert (rule.marked, rule.objects) == ([], {})

@@ -16,6 +16,7 @@ from podwright.config.catalog.kubernetes_groups import (
     KAI_READERS,
     KUEUE_READERS,
     NAMESPACE_READERS,
+    NODE_MARKERS,
     NODE_READERS,
     team_group,
 )
@@ -46,6 +47,7 @@ SUBJECTS: dict[str, tuple[str, list[str]]] = {
     "stranger": ("sam", []),
     "trainer": account(OWN, "trainer"),
     "node readers": ("lambda", [NODE_READERS]),
+    "node markers": ("lambda", [NODE_MARKERS]),
     "kueue readers": ("lambda", [KUEUE_READERS]),
     "namespace readers": ("lambda", [NAMESPACE_READERS]),
     "kai readers": ("lambda", [KAI_READERS]),
@@ -153,10 +155,10 @@ IN_A_NAMESPACE = {
 }
 OF_THE_CLUSTER = {
     # Nobody but those whose work it is changes nodes.
-    "get nodes node-1": "node-readers labeller neuron-plugin kubelet",
-    "get nodes node-2": "node-readers labeller neuron-plugin",
+    "get nodes node-1": "node-readers node-markers labeller neuron-plugin kubelet",
+    "get nodes node-2": "node-readers node-markers labeller neuron-plugin",
     "list nodes": "node-readers neuron-plugin",
-    "patch nodes": "labeller kubelet",
+    "patch nodes": "node-markers labeller kubelet",
     "update nodes": "kubelet",
     "patch nodes/status": "neuron-plugin kubelet",
     "delete nodes": "",

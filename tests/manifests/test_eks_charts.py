@@ -7,11 +7,11 @@ import kubernetes_validate
 import pytest
 
 from podwright.cdk8s_charts.device_plugins import NeuronDevicePlugin
-from podwright.cdk8s_charts.node_readers import NodeReaders
+from podwright.cdk8s_charts.node_readers import NodeMarkers, NodeReaders
 from podwright.config.catalog.charts import NEURON_DEVICE_PLUGIN_IMAGE
 from podwright.config.catalog.images import Image
 from podwright.config.catalog.instance_types import catalog
-from podwright.config.catalog.kubernetes_groups import NODE_READERS
+from podwright.config.catalog.kubernetes_groups import NODE_MARKERS, NODE_READERS
 from podwright.config.settings.groups import InstanceGroup
 
 VERSIONS = ("1.33", "1.34", "1.35")
@@ -63,6 +63,12 @@ def test_a_mirrored_image_replaces_the_public_one() -> None:
 
 def test_names_are_the_same_in_every_synthesis() -> None:
     assert [item["metadata"]["name"] for item in neuron("ml.trn2.48xlarge")] == ["neuron-device-plugin"] * 4
+
+
+def test_node_markers_patch_nodes_and_nothing_else() -> None:
+    role, binding = NodeMarkers(cdk8s.App(), "markers").to_json()
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}]
+    assert [subject["name"] for subject in binding["subjects"]] == [NODE_MARKERS]
 
 
 def test_node_readers_see_nodes_and_nothing_else() -> None:

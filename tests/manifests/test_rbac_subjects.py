@@ -14,6 +14,7 @@ from podwright.config.catalog.kubernetes_groups import (
     KAI_READERS,
     KUEUE_READERS,
     NAMESPACE_READERS,
+    NODE_MARKERS,
     NODE_READERS,
     team_group,
 )
@@ -25,7 +26,7 @@ from podwright.planning.helm.wanted_charts import wanted_charts
 from rendered_environments import rendered_objects
 
 PROJECT = Project.at(Path(__file__).parents[2])
-OURS = {NODE_READERS, KUEUE_READERS, KAI_READERS, NAMESPACE_READERS}
+OURS = {NODE_READERS, NODE_MARKERS, KUEUE_READERS, KAI_READERS, NAMESPACE_READERS}
 # Of Kueue's real chart, which the stand-in does not make; podwright lets it look after jobs of other kinds.
 KUEUE_ACCOUNT = ("kueue-system", "kueue-controller-manager")
 Object = dict[str, Any]

@@ -10,6 +10,7 @@ from typing import Any
 
 from podwright.constructs.observability.cluster_events.handler import notices
 from podwright.operations.aws.sandbox_server import Running
+from podwright.planning.node import quarantine
 from sandbox_network import surroundings
 from sandbox_stacks import turn
 
@@ -24,6 +25,7 @@ def code() -> bytes:
     with zipfile.ZipFile(packed, "w") as archive:
         for file in Path(notices.__file__).parent.glob("*.py"):
             archive.write(file, f"{_HANDLER}/{file.name}")
+        archive.write(quarantine.__file__, f"podwright/{quarantine.SHIPPED}")
     return packed.getvalue()
 
 

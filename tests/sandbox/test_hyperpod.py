@@ -183,10 +183,23 @@ def test_batch_operations(aws: Aws, around: Surroundings) -> None:
     deleted, other = min(three), max(three)
     answer = sagemaker.batch_delete_cluster_nodes(ClusterName="batch", NodeIds=[deleted, "i-00000000000000000"])
     assert (answer["Successful"], [item["Code"] for item in answer["Failed"]]) == ([deleted], ["NodeIdNotFound"])
+    again = sagemaker.batch_delete_cluster_nodes(ClusterName="batch", NodeIds=[deleted])
+    assert [item["Code"] for item in again["Failed"]] in (["InvalidNodeStatus"], ["NodeIdNotFound"]), "it is going"
+    assert "Successful" not in again
     assert deleted not in running(aws, "batch", 2)
     sagemaker.batch_replace_cluster_nodes(ClusterName="batch", NodeIds=[other])
     assert other not in running(aws, "batch", 2)
     assert first != running(aws, "batch", 2)
+    with pytest.raises(ClientError, match=r"ValidationException.*NodeIds or NodeLogicalIds"):
+        sagemaker.batch_delete_cluster_nodes(ClusterName="batch")
+    names = [
+        node["NodeLogicalId"] for node in sagemaker.list_cluster_nodes(ClusterName="batch")["ClusterNodeSummaries"]
+    ]
+    answer = sagemaker.batch_delete_cluster_nodes(ClusterName="batch", NodeLogicalIds=[names[-1], "node-none"])
+    assert answer["SuccessfulNodeLogicalIds"] == names[-1:]
+    assert [item["NodeLogicalId"] for item in answer["FailedNodeLogicalIds"]] == ["node-none"]
+    [group] = sagemaker.describe_cluster(ClusterName="batch")["InstanceGroups"]
+    assert group["TargetCount"] == 1
 
 
 def test_events_need_continuous_provisioning(aws: Aws, around: Surroundings) -> None:

@@ -159,7 +159,44 @@ def test_the_cluster_is_measured_every_minute_from_where_its_api_is() -> None:
     ]
     assert [item["VpcConfig"]["SubnetIds"] != [] for item in measured] == [True]
     entries = of_type(prod.templates["observability"], "AWS::EKS::AccessEntry")
-    assert [item["KubernetesGroups"] for item in entries] == [["podwright:node-readers"]]
+    assert [item["KubernetesGroups"] for item in entries] == [["podwright:node-readers"], ["podwright:node-markers"]]
+
+
+def _rule(template: Template) -> dict[str, Any] | None:
+    """When a node that fails again and again is taken out of work, as the function that hears of faults has it."""
+    variables = [
+        item.get("Environment", {}).get("Variables", {}) for item in of_type(template, "AWS::Lambda::Function")
+    ]
+    [notices] = [item for item in variables if "MAIL_TOPIC" in item]
+    return json.loads(text(notices["QUARANTINE"])) if "QUARANTINE" in notices else None
+
+
+def test_a_node_that_fails_again_and_again_is_marked_from_the_vpc_and_written_down() -> None:
+    prod = synthesis("prod")
+    rule = _rule(prod.templates["observability"])
+    assert rule is not None
+    assert (rule["faults"], rule["within_hours"], rule["prefix"]) == (3, 24, "prod/quarantine")
+    [called] = permissions(prod, "lambda:InvokeFunction")
+    assert text(called["Resource"]).startswith("<QuarantineMark")
+    assert rule["marker"].startswith("<QuarantineMark")
+    [written] = permissions(prod, "s3:PutObject")
+    assert text(written["Resource"]).endswith("/prod/quarantine/*")
+    assert written["Action"] == ["s3:GetObject", "s3:PutObject"]
+    assert "podwright-node-markers" in json.dumps(prod.templates["eks"])
+
+
+def test_with_slurm_nothing_marks_nodes_and_off_is_off() -> None:
+    slurm = synthesis("slurm-classic")
+    rule = _rule(slurm.templates["observability"])
+    assert rule is not None
+    assert rule["marker"] == ""
+    assert permissions(slurm, "lambda:InvokeFunction") == []
+    prod = environment("prod")
+    assert prod.observability is not None
+    settings = prod.observability.model_copy(update={"quarantine": "off"})
+    off = synthesize(prod.model_copy(update={"observability": settings}))
+    assert _rule(off.templates["observability"]) is None
+    assert "podwright-node-markers" not in json.dumps(off.templates["eks"])
 
 
 def test_slurm_gets_the_extension_and_nodes_that_may_write() -> None:

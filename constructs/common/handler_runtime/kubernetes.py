@@ -1,4 +1,4 @@
-"""Just enough of the Kubernetes API to see nodes, Deployments and namespaces, over HTTPS with the standard library."""
+"""Just enough of the Kubernetes API for our functions to see, and to mark nodes; HTTPS by the standard library."""
 
 import base64
 import json
@@ -77,9 +77,24 @@ class KubernetesApi:
         """A namespace. Raises OSError when there is none, or the API cannot be reached or refuses."""
         return self._get(f"/api/v1/namespaces/{name}")
 
+    def node(self, name: str) -> dict[str, Any]:
+        """A node. Raises OSError when there is none, or the API cannot be reached or refuses."""
+        return self._get(f"/api/v1/nodes/{name}")
+
+    def patch_node(self, name: str, change: dict[str, Any]) -> None:
+        """Merge a change into a node. Raises OSError as `node` does."""
+        self._send(f"/api/v1/nodes/{name}", "PATCH", json.dumps(change).encode())
+
     def _get(self, path: str, accept: str = "application/json") -> dict[str, Any]:
+        return self._send(path, accept=accept)
+
+    def _send(
+        self, path: str, method: str = "GET", body: bytes | None = None, accept: str = "application/json"
+    ) -> dict[str, Any]:
         # A token anew for each call: it ends after a quarter of an hour, and some waits are longer.
         headers = {"Authorization": f"Bearer {eks_token(self._session, self._cluster)}", "Accept": accept}
-        request = urllib.request.Request(self._endpoint + path, headers=headers)
+        if body is not None:
+            headers["Content-Type"] = "application/merge-patch+json"
+        request = urllib.request.Request(self._endpoint + path, headers=headers, data=body, method=method)
         with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS, context=self._tls) as response:
             return json.load(response)

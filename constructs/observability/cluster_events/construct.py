@@ -1,21 +1,42 @@
 """Tells people of what a HyperPod cluster reports by itself: its state, its nodes' health, and what fails."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from ....config.settings.observability import Quarantine
+from ....planning.node.quarantine import SHIPPED
 from ...common.custom_resource import HandlerFunction
 from ...common.permission import allow
 from ..alert_topics import AlertTopics
+from ..node_quarantine.construct import NodeQuarantine
 from .handler.notices import EVENT, HEALTH, STATE
 
 _FOLDER = Path(__file__).parent / "handler"
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineRule:
+    """When a node that fails again and again is taken out of work, how, and where that is written down."""
+
+    settings: Quarantine
+    """How many faults in how long a time."""
+    marker: NodeQuarantine | None
+    """What marks it in Kubernetes; None with Slurm, where people are told to do it: no call of AWS runs a command on a
+    HyperPod node."""
+    bucket: s3.IBucket
+    """Bucket of the lifecycle scripts."""
+    prefix: str
+    """Where the records lie in it."""
 
 
 class ClusterEvents(Construct):
@@ -43,6 +64,7 @@ class ClusterEvents(Construct):
         cluster_arn: str,
         topics: AlertTopics,
         key: kms.IKey,
+        quarantine: QuarantineRule | None = None,
     ) -> None:
         """Defines rules, function and what it remembers.
 
@@ -53,6 +75,7 @@ class ClusterEvents(Construct):
             cluster_arn: ARN of the HyperPod cluster; events of others are left alone.
             topics: Where notices go.
             key: Encrypts the logs and what is remembered.
+            quarantine: When a node that fails again and again is taken out of work; never when absent.
         """
         super().__init__(scope, construct_id)
 
@@ -84,10 +107,18 @@ class ClusterEvents(Construct):
             timeout_seconds=60,
             key=key,
             environment={"TABLE": table.ref, "ENVIRONMENT": environment}
-            | {f"{name.upper()}_TOPIC": arn for name, arn in topics.arns.items()},
+            | {f"{name.upper()}_TOPIC": arn for name, arn in topics.arns.items()}
+            | ({"QUARANTINE": self._rule(quarantine)} if quarantine else {}),
+            planning_files=(SHIPPED,),
         )
         topics.grant_publish(tell.role)
-        allow(tell.role, ["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"], [table.attr_arn])
+        allow(
+            tell.role,
+            ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
+            [table.attr_arn],
+        )
+        if quarantine:
+            self._allow_records(tell.role, quarantine)
         allow(tell.role, ["kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"], [key.key_arn])
         allow(tell.role, ["sagemaker:DescribeCluster", "sagemaker:DescribeClusterEvent"], [cluster_arn])
         lambda_.CfnEventInvokeConfig(
@@ -124,3 +155,28 @@ class ClusterEvents(Construct):
 
         self.function = tell.function
         """The function that makes notices."""
+
+    def _rule(self, quarantine: QuarantineRule) -> str:
+        """The rule as the function reads it, in JSON."""
+        marker = quarantine.marker
+        return cdk.Stack.of(self).to_json_string(
+            {
+                "faults": quarantine.settings.faults,
+                "within_hours": quarantine.settings.within_hours,
+                "marker": marker.function.function_name if marker else "",
+                "eks_cluster": marker.eks_cluster.cluster_name if marker else "",
+                "bucket": quarantine.bucket.bucket_name,
+                "prefix": quarantine.prefix,
+            }
+        )
+
+    def _allow_records(self, role: iam.IRole, quarantine: QuarantineRule) -> None:
+        if quarantine.marker is None:
+            return
+        allow(role, ["lambda:InvokeFunction"], [quarantine.marker.function.function_arn])
+        reason = "The names of records carry the ids of instances."
+        records = quarantine.bucket.arn_for_objects(f"{quarantine.prefix}/*")
+        allow(role, ["s3:GetObject", "s3:PutObject"], [records], because=reason)
+        # Without it S3 calls what is absent forbidden.
+        below = {"StringLike": {"s3:prefix": [f"{quarantine.prefix}/*"]}}
+        allow(role, ["s3:ListBucket"], [quarantine.bucket.bucket_arn], only_if=below)

@@ -55,7 +55,7 @@ def _nodes(nodes: Sequence[dict[str, Any]]) -> Table:
             node["id"],
             node["group"],
             _status(node["status"]),
-            " ".join(filter(None, (node["health"], node["fault"], node["message"]))),
+            " ".join(filter(None, (node["health"], node["fault"], node["message"], node["quarantine"]))),
         )
         for node in nodes
     ]

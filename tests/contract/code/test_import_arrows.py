@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from podwright.planning.kubernetes import api_tls, eks_token
+from podwright.planning.node import quarantine
 from podwright.planning.purchase import purchase
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -57,7 +58,7 @@ CLOCK_CHANCE_OR_NETWORK = {
     "urllib3",
 }
 
-SHIPPED = (*purchase.SHIPPED, api_tls.SHIPPED, eks_token.SHIPPED)
+SHIPPED = (*purchase.SHIPPED, api_tls.SHIPPED, eks_token.SHIPPED, quarantine.SHIPPED)
 WITH_HANDLERS = {file.removesuffix(".py").replace("/", ".") for file in SHIPPED}
 """Modules of planning that travel with handlers. The command line calls them too; a synthesis runs none of them."""
 

@@ -175,6 +175,15 @@ def test_a_node_that_joined_degraded_is_told_with_its_steps() -> None:
     assert found(kubernetes_nodes={"items": [_kubernetes_node("Schedulable")]}).verdict == "well"
 
 
+def test_a_node_in_quarantine_is_told_with_who_and_why_as_long_as_it_is_there() -> None:
+    entry = {"node": "i-h0", "reason": "ECC errors", "by": "rule of prod", "since": "2026-11-21T10:00:00+00:00"}
+    for more in ({}, SLURM):
+        diagnosis = found(quarantines={"i-h0": entry, "i-replaced": entry | {"node": "i-replaced"}}, **more)
+        assert causes(diagnosis) == ["own-quarantine"]
+        assert "ECC errors (rule of prod)" in str(diagnosis.to_json())
+        assert "i-replaced" not in str(diagnosis.to_json())
+
+
 def test_a_detection_on_a_node_that_works_again_is_over() -> None:
     path = "logs/SagemakerHealthMonitoringAgent/h200/i-h0.log"
     well = {"kubernetes_nodes": {"items": [_kubernetes_node("Schedulable")]}}

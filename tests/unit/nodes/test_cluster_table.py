@@ -1,3 +1,4 @@
+import io
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,6 +52,11 @@ class Client:
             "InstanceGroups": groups,
         }
 
+    def get_object(self, Bucket: str, Key: str) -> dict[str, Any]:
+        assert (Bucket, Key) == ("sagemaker-prod-111122223333-us-west-2", "prod/quarantine/i-0001.json")
+        record = {"node": "i-0001", "reason": "ECC", "by": "arn:aws:iam::x:role/ada", "since": "2026-11-21T10:00:00"}
+        return {"Body": io.BytesIO(json.dumps(record).encode())}
+
     def list_cluster_events(self, **request: Any) -> dict[str, Any]:
         assert (request["SortOrder"], request["MaxResults"]) == ("Descending", 1)
         event = {"EventId": "e", "EventTime": datetime(2026, 11, 21, tzinfo=UTC), "Description": "no capacity"}
@@ -64,7 +70,9 @@ class Pages:
     def __init__(self, operation: str, nodes: list[dict[str, Any]] | None) -> None:
         self.operation, self.nodes = operation, nodes
 
-    def paginate(self, StackName: str = "", ClusterName: str = "") -> list[dict[str, Any]]:
+    def paginate(self, StackName: str = "", ClusterName: str = "", **_: Any) -> list[dict[str, Any]]:
+        if self.operation == "list_objects_v2":
+            return [{"Contents": [{"Key": "prod/quarantine/i-0001.json"}]}]
         if self.operation == "list_stack_resources":
             return [{"StackResourceSummaries": [{"ResourceType": kind}]} for kind in STACKS[StackName]]
         if self.operation == "list_cluster_nodes":
@@ -130,7 +138,9 @@ def test_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ["prod-network", "3", "CREATE_COMPLETE"] in lines
     assert ["Cluster", "prod:", "InService"] in lines
     assert ["h200", "ml.p5en.48xlarge", "usw2-az2", "1", "4", "Creating"] in lines
-    assert ["i-0001", "h200", "Running"] in lines
+    assert ["i-0000", "h200", "Running"] in lines
+    [row] = [line for line in lines if line[0] == "i-0001"]
+    assert " ".join(row[2:]) == "Running in quarantine since 2026-11-21T10:00:00 by ada: ECC"
     assert ["h200:", "no", "capacity"] in lines
     assert not any("Simulated:" in line for line in lines)
 
@@ -188,12 +198,15 @@ def test_brackets_in_a_message_are_text(tmp_path: Path, capsys: pytest.CaptureFi
     assert ["i-0000", "h200", "Failure", "no", "capacity", "in", "[usw2-az2]"] in lines
 
 
-def test_of_many_nodes_only_the_failed_ones_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_many_nodes_those_that_failed_or_are_in_quarantine_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     failed = nodes(1, "Failure", "hardware")
     lines = printed(found(tmp_path, nodes(1200)[1:] + failed), capsys)
     assert ["i-0000", "h200", "Failure", "hardware"] in lines
     assert ["1,199", "nodes", "h200", "Running"] in lines
-    assert not any("i-0001" in line for line in lines)
+    assert any("quarantine" in line for line in lines if "i-0001" in line)
+    assert not any("i-0002" in line for line in lines)
 
 
 def test_without_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

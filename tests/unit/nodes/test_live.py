@@ -13,6 +13,7 @@ from loopback import Call, Reply, Server, serving
 from podwright.config.catalog.drills import HEALTH_LABEL
 from podwright.config.settings.environment import Environment
 from podwright.operations.aws.account import Account
+from podwright.operations.aws.quarantines import Quarantine
 from podwright.operations.kubernetes.kubectl import Kubectl
 from podwright.operations.live import reader
 from podwright.operations.live.draw import draw
@@ -42,6 +43,10 @@ def server(client: tuple[Server, Any]) -> Server:
 def live(client: tuple[Server, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Live]:
     def make(cluster: Cluster | None) -> Live:
         monkeypatch.setattr(reader, "way", lambda *_: cast(Kubectl, cluster))
+        out = Quarantine(
+            "i-00000000000000006", "ECC", "arn:aws:iam::111122223333:role/ada", "2026-11-21T10:00:00+00:00"
+        )
+        monkeypatch.setattr(reader, "quarantines", lambda *_: {out.node: out})
         account = Account("111122223333", "us-west-2", None, {})
         account._clients["sagemaker"] = client[1]
         return Live(ENVIRONMENT, account, tmp_path)
@@ -61,6 +66,7 @@ def test_a_look(live: Callable[..., Live], server: Server) -> None:
     assert group["statuses"] == {"Failure": 1, "Running": 149}
     rows = [(row["id"][-1], row["status"], row["health"], row["fault"], row["degraded"]) for row in report["unhealthy"]]
     assert rows == [
+        ("6", "Running", "", "", ""),
         ("7", "Failure", "", "", ""),
         ("8", "Running", "UnschedulablePendingReplacement", "Xid", ""),
         ("9", "Running", "", "", "clock.ssh"),
@@ -83,6 +89,7 @@ def test_a_look(live: Callable[..., Live], server: Server) -> None:
         "until 2100-01-01",
         "6 API calls",
         "set-up failed: clock.ssh",
+        "in quarantine since 2026-11-21T10:00:00+00:00 by ada: ECC",
     ):
         assert words in text
 
@@ -94,9 +101,9 @@ def test_quotas_above_what_takes_work_are_shown(live: Callable[..., Live], serve
     data["governance"]["teams"]["research"]["quota"] = {"h200": 149}
     eye._environment = Environment.model_validate(data)
     report = eye.read()
-    # Of 150 nodes one has failed, and one is to be replaced.
+    # Of 150 nodes one has failed, one is to be replaced, and one is in quarantine.
     assert [quota["flavor"] for quota in report["quotas_beyond"]] == ["ml.p5en.48xlarge"]
-    assert "148 instances have 1,184 GPUs" in shown(report)
+    assert "147 instances have 1,176 GPUs" in shown(report)
 
 
 def test_each_look_says_what_it_cost(live: Callable[..., Live], server: Server) -> None:

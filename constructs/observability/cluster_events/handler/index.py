@@ -1,8 +1,8 @@
 """Tells people of what a HyperPod cluster reports: failures of the cluster, of nodes, and of operations on them.
 
 EventBridge calls it for each event. It fills in the failure message that the event lacks, holds back what people have
-just heard, and publishes a text for mail and JSON for chat. What it raises, Lambda tries twice more, and then hands to
-the topic for text as it is.
+just heard, and publishes a text for mail and JSON for chat. A node that fails again and again it takes out of work.
+What it raises, Lambda tries twice more, and then hands to the topic for text as it is.
 """
 
 import json
@@ -16,7 +16,8 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from .memory import MOST_IN_AN_HOUR, Verdict, admit, forget, remember
-from .notices import Notice, failure_message, notice
+from .notices import HEALTH, Notice, failure_message, notice
+from .quarantine import quarantined
 
 # Less than the time of the function, with all retries.
 _RETRIES = Config(retries={"mode": "standard", "max_attempts": 5}, connect_timeout=5, read_timeout=10)
@@ -34,12 +35,16 @@ logger.setLevel(logging.INFO)
 def handler(event: dict[str, Any], context: Any) -> None:
     """Tell people of one event, unless they know."""
     session = boto3.Session()
+    dynamodb: Any = session.resource("dynamodb", config=_RETRIES)
+    table, now = dynamodb.Table(os.environ["TABLE"]), int(time.time())
+    if event["detail-type"] == HEALTH and "QUARANTINE" in os.environ:
+        result = quarantined(session, table, event, now)
+        if result and (verdict := admit(table, result.key, event["id"], now)).send:
+            _publish(session, result, verdict)
     resolved_notice = notice(event, lambda cluster, event_id: _ask(session, cluster, event_id))
     if resolved_notice is None:
         logger.info("nothing to tell of %s", event["detail-type"])
         return
-    dynamodb: Any = session.resource("dynamodb", config=_RETRIES)
-    table, now = dynamodb.Table(os.environ["TABLE"]), int(time.time())
     # Whoever did not hear of the fault needs not hear that it is gone.
     if resolved_notice.severity == "resolved":
         if forget(table, resolved_notice.instance):
