@@ -135,9 +135,9 @@ def test_the_transcript_is_what_happens(conversation: list[str], request: pytest
     page = PAGE.read_text(encoding="utf-8")
     if request.config.getoption("--update-snapshots"):
         PAGE.write_text(TRANSCRIPT.sub(lambda match: match[1] + text + match[3], page), encoding="utf-8")
-    found = TRANSCRIPT.search(PAGE.read_text(encoding="utf-8"))
-    assert found
-    assert found[2] == text
+    match = TRANSCRIPT.search(PAGE.read_text(encoding="utf-8"))
+    assert match
+    assert match[2] == text
 
 
 @pytest.mark.usefixtures("conversation")
