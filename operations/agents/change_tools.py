@@ -99,7 +99,7 @@ class PlanTools:
         """What replacing nodes would do, and the plan_id for replace_nodes."""
         return self._shown(replacement(self._session, environment, nodes))
 
-    @tool(About("Plan a number of nodes", "podwright scale ENV GROUP N --dry-run", ("count",), True, more=_PLAN))
+    @tool(About("Plan a number of nodes", "podwright scale ENV GROUP 8 --dry-run", ("count",), True, more=_PLAN))
     def plan_scale(
         self,
         environment: EnvironmentName,
@@ -187,7 +187,7 @@ class ChangeTools:
         """Replace the nodes that plan_replace showed, after the user has said yes."""
         return self._made("replace_nodes", environment, plan_id, consent, context)
 
-    @tool(About("Scale", "podwright scale ENV GROUP N", asks_aws=True, changes="aws", destructive=True, more=_OUTCOME))
+    @tool(About("Scale", "podwright scale ENV GROUP 8", asks_aws=True, changes="aws", destructive=True, more=_OUTCOME))
     def scale_group(
         self,
         environment: EnvironmentName,

@@ -49,7 +49,7 @@ class DesignTools:
         return self._ask(environment, "cost", environment, "--json")
 
     @tool(
-        About("Size", "podwright size --parameters N --json", ("model", "machine", "minimum_accelerators", "options"))
+        About("Size", "podwright size --parameters 70B --json", ("model", "machine", "minimum_accelerators", "options"))
     )
     def size(
         self,
@@ -69,7 +69,7 @@ class DesignTools:
         """What each team is guaranteed, lends and may borrow, now or on a date."""
         return self._ask(environment, "quotas", environment, *([f"--at={at}"] if at else []), "--json")
 
-    @tool(About("Simulate", "podwright simulate ENV --generate TIME --json", ("jobs", "assumptions", "policies")))
+    @tool(About("Simulate", "podwright simulate ENV --generate 30d --json", ("jobs", "assumptions", "policies")))
     def simulate(
         self,
         environment: EnvironmentName,

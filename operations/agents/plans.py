@@ -206,7 +206,7 @@ def scaling(
         refusal = f"{group} has {count} nodes, in the file and on the cluster: there is nothing to do"
     counts, changes = document["count"], document["changes"]
     jobs = [f"{job['name']} of {job['team'] or 'no team'} on {job['size']} nodes" for job in document["jobs"]]
-    cost = [document["cost"][when]["summary"].partition(" (")[0] for when in ("before", "after")]
+    cost = [document["cost"][when]["summary"].partition(";")[0] for when in ("before", "after")]
     lines = [
         f"Scale {group} of {environment} from {counts['cluster']} to {count} nodes, in account {document['account']}?",
         f"Nodes that go: {_some([node['node'] for node in document['leaving']])}.",

@@ -21,6 +21,7 @@ from agent_transcript import Conversation, Reply
 from needs import require
 from podwright.operations.agents.audit import FILE
 from podwright.operations.aws import sandbox_server as server
+from podwright.operations.programs.helm import tool
 from story import INSTALLED, ROOT
 
 PAGE = ROOT / "docs/user/agents.md"
@@ -134,15 +135,18 @@ def test_the_transcript_is_what_happens(conversation: list[str], request: pytest
     page = PAGE.read_text(encoding="utf-8")
     if request.config.getoption("--update-snapshots"):
         PAGE.write_text(TRANSCRIPT.sub(lambda match: match[1] + text + match[3], page), encoding="utf-8")
-    found = TRANSCRIPT.search(PAGE.read_text(encoding="utf-8"))
-    assert found
-    assert found[2] == text
+    match = TRANSCRIPT.search(PAGE.read_text(encoding="utf-8"))
+    assert match
+    assert match[2] == text
 
 
 @pytest.mark.usefixtures("conversation")
 def test_the_cluster_has_eight_nodes(project: Path) -> None:
     """As the API server has them, and the file."""
-    listed = json.loads(run(project, "connect", "demo", "--run", "kubectl get nodes --output json"))["items"]
+    run(project, "connect", "demo")
+    kubectl = [str(tool("kubectl")), "--kubeconfig", str(project / ".podwright/kubeconfig/demo")]
+    output = subprocess.run([*kubectl, "get", "nodes", "--output=json"], check=True, capture_output=True, text=True)
+    listed = json.loads(output.stdout)["items"]
     group = "sagemaker.amazonaws.com/instance-group-name"
     assert sum(item["metadata"]["labels"].get(group) == "training" for item in listed) == 8
     assert "count: 8" in (project / "environments/demo.yaml").read_text()
@@ -164,6 +168,7 @@ def test_the_record_has_every_change_and_every_no(project: Path) -> None:
         ("scale_group", "declined"),
         ("scale_group", "begun"),
         ("scale_group", "made"),
+        ("scale_group", "stale"),
         ("reserve_capacity", "begun"),
         ("reserve_capacity", "made"),
     ]

@@ -1,4 +1,4 @@
-"""What `podwright mcp` costs: the start, the list of tools in a model's context, and the time of each tool on `prod`."""
+"""What `podwright mcp` costs: the start, the list of tools in a model's context, and each tool on `prod`."""
 
 import argparse
 import asyncio
@@ -49,20 +49,20 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
     """Three tables; `prod` is deployed in the sandbox, so what asks AWS asks a stand-in on this machine."""
     shutil.copytree(ROOT / "environments/shared", folder / "environments/shared")
     shutil.copy(ROOT / "environments/prod.yaml", folder / "environments")
-    shutil.copy(ROOT / "cdk.json", folder)
+    measure([*COMMAND, "init", str(folder)], runs=1, warm_ups=0)
     file = folder / "environments/prod.yaml"
-    wanted = "training_plans:\n  wanted: {zone: usw2-az2, instance_type: ml.trn1.32xlarge, count: 4, days: 14}\n"
-    file.write_text(file.read_text().replace("training_plans:\n", wanted, 1))
+    desired = "training_plans:\n  wanted: {zone: usw2-az2, instance_type: ml.trn1.32xlarge, count: 4, days: 14}\n"
+    file.write_text(file.read_text().replace("training_plans:\n", desired, 1))
     try:
         first = asyncio.run(_first_answers(folder, args.runs))
         sizes = {option: asyncio.run(_size(folder, option)) for option in BYTES}
-        file.write_text(file.read_text().replace(wanted, "training_plans:\n", 1))
+        file.write_text(file.read_text().replace(desired, "training_plans:\n", 1))
         measure([*COMMAND, "deploy", PLAIN, "--sandbox", "--project", str(folder)], runs=1, warm_ups=0)
-        file.write_text(file.read_text().replace("training_plans:\n", wanted, 1))
+        file.write_text(file.read_text().replace("training_plans:\n", desired, 1))
         times = asyncio.run(_times(folder, args.runs))
     finally:
         measure([*COMMAND, "sandbox", "stop", "--project", str(folder)], runs=1, warm_ups=0)
-    kept = first.median <= FIRST_SECONDS and all(size <= BYTES[option] for option, (_, size) in sizes.items())
+    retained = first.median <= FIRST_SECONDS and all(size <= BYTES[option] for option, (_, size) in sizes.items())
     start = markdown(
         ("from the start of the process", "seconds", "limit", ""),
         [
@@ -92,7 +92,7 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
         ("tool", "seconds", "bytes of the reply"),
         [(f"`{name}`", str(took), f"{size:,}") for name, (took, size) in times.items()],
     )
-    return Report("\n\n".join((start, lists, tools)), kept)
+    return Report("\n\n".join((start, lists, tools)), retained)
 
 
 def _server(folder: Path, *options: str) -> StdioServerParameters:

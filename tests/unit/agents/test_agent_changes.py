@@ -66,15 +66,15 @@ class Cloud:
         self.stops: CommandError | None = None
 
     def ask(self, words: tuple[str, ...]) -> Answer:
-        looks = {
+        reads = {
             "diff": self.diff,
             "jobs": {"jobs": [self.job]},
             "status": {"nodes": [self.node], "stacks": [], "cluster": None, "groups": []},
             "capacity": {"asked": "", "regions": [{"offers": [self.offer]}]},
             "scale": self.scale,
         }
-        if words[0] in looks and "reserve" not in words and "--yes" not in words:
-            return Answer(typed(words), 0, looks[words[0]])
+        if words[0] in reads and "reserve" not in words and "--yes" not in words:
+            return Answer(typed(words), 0, reads[words[0]])
         if self.stops:
             raise Rejection(self.stops, [])
         self.made.append(words)

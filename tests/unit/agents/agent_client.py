@@ -33,8 +33,8 @@ def talk(server: Any, *calls: Call, mode: str = "auto", person: Person | None = 
         results: list[CallToolResult] = []
         async with Client(server, mode=mode, elicitation_callback=person) as client:
             for name, arguments in calls:
-                given = arguments(results) if callable(arguments) else arguments
-                results.append(await client.call_tool(name, given))
+                provided = arguments(results) if callable(arguments) else arguments
+                results.append(await client.call_tool(name, provided))
         return results
 
     return asyncio.run(run())
