@@ -45,6 +45,10 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise CommandError(message, f"`{self.prog} --help` says what it takes", 2)
 
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """What ends a process, such as --help, does not end a server."""
+        self.error(message or "it only prints, and ends")
+
 
 def answer(project: Path, words: Sequence[str], *, sandbox: bool = False) -> Answer:
     """Run one command, such as `("cost", "prod", "--json")`.

@@ -56,6 +56,8 @@ def add_resources(server: Serving, session: Session) -> None:
 
     def rule(id: str) -> str:
         """The page of a finding or of an alert."""
+        if not id.isalnum():
+            raise ResourceNotFoundError(f"{id} is no id of a finding, and no name of an alert")
         return _asked(session, None, "explain", id, key="answer")
 
     def instance_type(type: str) -> str:

@@ -24,8 +24,9 @@ def shipped(folder: Path) -> set[str]:
     files = {path for layer in FOLDERS for path in (folder / layer).rglob("*") if path.is_file()}
     launchers = {path for path in folder.glob("bin/*") if not path.suffix}
     data = {folder / "cdk.json", *folder.glob("docs/rules/*.md"), *folder.glob("docs/environment.schema.json")}
+    pages = [path for name in ("*", "user/*", "operator/*") for path in folder.glob(f"docs/{name}.md")]
     own = {path for path in files - launchers if "__pycache__" not in path.parts and not path.name.startswith(".")}
-    return {str(path.relative_to(folder)) for path in own | data}
+    return {str(path.relative_to(folder)) for path in own | data | {*pages}}
 
 
 def git(tree: Path, *arguments: str) -> str:
