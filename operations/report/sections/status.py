@@ -81,7 +81,8 @@ def _plans(plans: Sequence[dict[str, Any]]) -> Table:
         (
             plan["name"],
             _status(plan["status"]),
-            *(words_of(plan[edge]) if plan[edge] else "" for edge in ("from", "until")),
+            words_of(plan["from"]),
+            words_of(plan["until"]),
             plan["total"],
             plan["in_use"],
             plan["unhealthy"],
