@@ -77,6 +77,7 @@ def _teams(teams: Sequence[dict[str, Any]]) -> Table:
 
 
 def _plans(plans: Sequence[dict[str, Any]]) -> Table:
+    """Plans with both ends of their window: when instances come next, and until when those that are there stay."""
     rows = [
         (
             plan["name"],
