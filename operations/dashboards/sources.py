@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.parse import urlencode
@@ -54,9 +55,11 @@ def made_up(
     begin = start + (end - start) * 2 / 3
     put = [Fault(kind=kind, node=nodes[at % len(nodes)].name, start=begin) for at, kind in enumerate(faults)]
     cluster = with_faults(cluster, *put) if put else with_failed_nodes(cluster)
-    rules = [rule for group in recording_groups(cluster.cluster, settings.scrape_seconds) for rule in group["rules"]]
-    queries = [query for page in pages for panel in page.panels for query in panel.queries.values()]
-    asked = {name for query in [*queries, *(rule["expr"] for rule in rules)] for name in names_in(query)}
+    groups = recording_groups(cluster.cluster, settings.scrape_seconds)
+    rules = list(chain.from_iterable(group["rules"] for group in groups))
+    panels = chain.from_iterable(page.panels for page in pages)
+    queries = chain.from_iterable(panel.queries.values() for panel in panels)
+    asked = set(chain.from_iterable(map(names_in, chain(queries, (rule["expr"] for rule in rules)))))
     with history(made_up_metrics(cluster, names=asked), rules, start=start, end=end, step=INTERVAL_SECONDS) as server:
         yield server
 

@@ -31,7 +31,7 @@ class Squares:
     """Nodes of a group in one zone, each square one of them or several."""
 
     sure: int
-    """Those that are there; without a look at the cluster, those of the least count."""
+    """Those that are there; where nobody looked, those of the least count."""
     bad: int
     """Of the rest, those that are there and need a look."""
     total: int
@@ -146,18 +146,18 @@ class Drawing:
         return {1: 4, 2: 2}.get(len(self.zones), 1)
 
 
-def drawing(result: Data, title: str, day: date | None = None, seen: Mapping[str, Seen] | None = None) -> Drawing:
+def drawing(result: Data, title: str, day: date | None = None, observed: Mapping[str, Seen] | None = None) -> Drawing:
     """The drawing.
 
     Args:
         result: What `architecture` returned.
         title: Name of the environment.
         day: The day that the time line marks; none when absent.
-        seen: Nodes of groups as somebody saw the cluster; None where nobody looked.
+        observed: Nodes of groups as somebody saw the cluster; None where nobody looked.
     """
     plane, vpc, endpoints = result["control_plane"], result["vpc"], result["endpoints"]
     scale = _scale(result)
-    zones = [_zone(result, zone, scale, seen) for zone in result["zones"]]
+    zones = [_zone(result, zone, scale, observed) for zone in result["zones"]]
     sources = {"training plan" if group["plan"] else group["capacity"] for group in result["groups"]}
     nodes = "one square is one node" if scale == 1 else f"one square is {scale} nodes"
     has_squares = any(not subnet.is_dense for zone in zones for subnet in zone.subnets if subnet.groups)
@@ -172,7 +172,7 @@ def drawing(result: Data, title: str, day: date | None = None, seen: Mapping[str
         vpc_facts=_vpc_facts(vpc),
         zones=zones,
         key={source: colour for source, colour in HUES.items() if source in sources},
-        square=f"{nodes}; {_SQUARES[seen is not None]}" if has_squares else "",
+        square=f"{nodes}; {_SQUARES[observed is not None]}" if has_squares else "",
         systems=[_system(system) for system in result["file_systems"] if not system["zones"]],
         endpoints=[*endpoints["interface"], *(f"{name} (gateway)" for name in endpoints["gateway"])],
         regional=[_regional(item) for item in result["regional"]],
@@ -228,9 +228,13 @@ def _scale(result: Data) -> int:
     return next((scale for scale in _SCALES if -(-most // scale) <= _PER_LINE * _LINES), _SCALES[-1])
 
 
-def _zone(result: Data, zone: Data, scale: int, seen: Mapping[str, Seen] | None) -> ZoneBox:
+def _zone(result: Data, zone: Data, scale: int, observed: Mapping[str, Seen] | None) -> ZoneBox:
     """A zone. The subnet of its nodes comes last and holds its groups and file systems."""
-    looked = {} if seen is None else {group["name"]: seen.get(group["name"], Seen(0, 0)) for group in result["groups"]}
+    looked = (
+        {}
+        if observed is None
+        else {group["name"]: observed.get(group["name"], Seen(0, 0)) for group in result["groups"]}
+    )
     groups = [
         _group(group, scale, looked.get(group["name"])) for group in result["groups"] if zone["id"] in group["zones"]
     ]
@@ -259,7 +263,7 @@ def _subnet(subnet: Data, groups: Sequence[GroupCard] = (), systems: Sequence[Sy
     return SubnetBox(name, f"{taken:,} of {free:,} addresses", subnet["sums"], share, tight, groups, systems)
 
 
-def _group(group: Data, scale: int, seen: Seen | None) -> GroupCard:
+def _group(group: Data, scale: int, observed: Seen | None) -> GroupCard:
     """A group's card, with squares of `scale` nodes in each zone: those that were seen, or else of its least count."""
     shared = len(group["zones"])
     size = f"{counted(group)} × {' or '.join(group['types'])}" + (f", over {shared} zones" if shared > 1 else "")
@@ -269,11 +273,11 @@ def _group(group: Data, scale: int, seen: Seen | None) -> GroupCard:
     part += ["restricted"] if group["restricted"] else []
     least = group["count"] if group["min"] is None else group["min"]
     total, each = min(-(-_here(group) // scale), _PER_LINE * _LINES), max(1, shared) * scale
-    bad = min(-(-seen.bad // each), total) if seen else 0
-    sure = min(-(-(seen.well if seen else least) // each), total - bad)
-    if seen:
-        missing = max(group["count"] - seen.well - seen.bad, 0)
-        counts = {"run": seen.well, "need a look": seen.bad, "missing": missing}
+    bad = min(-(-observed.bad // each), total) if observed else 0
+    sure = min(-(-(observed.well if observed else least) // each), total - bad)
+    if observed:
+        missing = max(group["count"] - observed.well - observed.bad, 0)
+        counts = {"run": observed.well, "need a look": observed.bad, "missing": missing}
         part.append(", ".join(f"{count:,} {word}" for word, count in counts.items() if count or word == "run"))
     return GroupCard(
         name=group["name"],

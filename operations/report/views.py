@@ -84,10 +84,12 @@ class Tables:
 
 
 def words_of(when: str) -> str:
-    """A day or a moment of ISO 8601 as people read it: 4 January 2027, 11:30 UTC."""
-    moment = datetime.fromisoformat(when)
-    hour = f", {moment.astimezone(UTC):%H:%M} UTC" if moment.tzinfo else ""
-    return f"{moment.day} {moment:%B %Y}{hour}"
+    """A day or a moment of ISO 8601 as people read it: 4 January 2027, 11:30 UTC; nothing for nothing."""
+    if not when:
+        return ""
+    timestamp = datetime.fromisoformat(when)
+    hour = f", {timestamp.astimezone(UTC):%H:%M} UTC" if timestamp.tzinfo else ""
+    return f"{timestamp.day} {timestamp:%B %Y}{hour}"
 
 
 def plural(count: int) -> str:

@@ -37,6 +37,11 @@ def thresholds_version() -> str:
     return _thresholds()["version"]
 
 
+def lines_of_a_node(instance_type: str) -> list[dict[str, Any]]:
+    """The lines of what a node of a type measures alone, each as `thresholds.json` has it."""
+    return [row for row in _thresholds()["lines"] if instance_type in row["instance_types"] and row["nodes"] == 1]
+
+
 def all_reduce_threshold(instance_type: str, nodes: int) -> Threshold:
     """The line of an all-reduce over `nodes` nodes, at least two, of one type."""
     rows = [

@@ -3,17 +3,14 @@
 A good node's devices differ by less than what the node's own judge warns of. On a bad one a single device is slow.
 """
 
-import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple
 
+from ...planning.node.collective_thresholds import lines_of_a_node
 from ..protocol.json_objects import JsonObject
 
 SOURCE: Final = "made up (sandbox)"
-_THRESHOLDS: Final = Path(__file__).resolve().parents[2] / "lifecycle_scripts/podwright_benchmarks/thresholds.json"
-_LINES: Final[list[dict[str, Any]]] = json.loads(_THRESHOLDS.read_text(encoding="utf-8"))["lines"]
 _DEVIATION: Final = 0.007
 """One standard deviation between GPUs, as `thresholds.json` takes it."""
 _OF_POSSIBLE: Final = 0.85
@@ -72,8 +69,7 @@ def _kernels(instance_type: str) -> list[_Kernel]:
     """Every kernel of a node alone that has a line."""
     return [
         _Kernel(name, line["measured"] or _OF_POSSIBLE * line["bound"], line)
-        for line in _LINES
-        if instance_type in line["instance_types"] and line["nodes"] == 1
+        for line in lines_of_a_node(instance_type)
         for name in line["names"]
     ]
 

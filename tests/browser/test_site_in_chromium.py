@@ -71,7 +71,7 @@ def site() -> Path:
 
 
 class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
 
 
@@ -112,7 +112,7 @@ def test_pages_fit_show_their_pictures_and_complain_of_nothing(
     assert len(actual) == len(PAGES) * len(WIDTHS)
     ground = {"light": "rgb(255, 255, 255)", "dark": "rgb(11, 12, 15)"}[theme]
     fine = {"overflow": 0, "beyond": [], "broken": [], "folded": [], "ground": ground}
-    assert {name: found for name, found in actual.items() if found != fine} == {}
+    assert {name: observed for name, observed in actual.items() if observed != fine} == {}
     assert [line for line in log.read_text(errors="replace").splitlines() if "CONSOLE" in line] == []
 
 
@@ -143,9 +143,9 @@ def test_the_search_works_from_a_folder(site: Path, tmp_path: Path) -> None:
     text = (site / "index.html").read_text(encoding="utf-8")
     (tmp_path / "searched.html").write_text(text.replace("</head>", SEARCH, 1), encoding="utf-8")
     done = chromium("--dump-dom", "--virtual-time-budget=30000", (tmp_path / "searched.html").as_uri())
-    found = re.search(r"<title>(.*?)</title>", done.stdout)
-    assert found
-    assert "reference/alerts/teams.html" in found[1]
+    title = re.search(r"<title>(.*?)</title>", done.stdout)
+    assert title
+    assert "reference/alerts/teams.html" in title[1]
 
 
 def test_every_picture_and_link_of_every_page_is_there(site: Path) -> None:
@@ -159,8 +159,10 @@ def test_every_picture_and_link_of_every_page_is_there(site: Path) -> None:
             name, _, anchor = unquote(target).partition("#")
             if re.match(r"[a-z]+:", name) or file.name == "404.html":
                 continue
-            place = (file.parent / name).resolve() if name else file
-            if not place.is_file() or (anchor and place in anchors and anchor not in anchors[place] | {"__skip"}):
+            location = (file.parent / name).resolve() if name else file
+            if not location.is_file() or (
+                anchor and location in anchors and anchor not in anchors[location] | {"__skip"}
+            ):
                 lost.append(f"{file.relative_to(site)}: {target}")
     assert len(texts) > 150
     assert lost == []

@@ -54,12 +54,11 @@ def collect(scene: Scene) -> dict[str, Any]:
     policy = environment_policy(environment, environment_types(environment.instance_types))
     report = quotas.report(environment, policy)
     report["teams"].sort(key=lambda team: _natural(team["team"]))
-    flavors = [
-        {"flavor": name, "resource": resource, "unit": word, "capacity": amount / size}
-        for name, flavor in policy.flavors.items()
-        for resource, amount in _main(flavor.capacity).items()
-        for word, size in (quotas.unit(resource),)
-    ]
+    flavors = []
+    for name, flavor in policy.flavors.items():
+        for resource, amount in _main(flavor.capacity).items():
+            word, size = quotas.unit(resource)
+            flavors.append({"flavor": name, "resource": resource, "unit": word, "capacity": amount / size})
     return report | {"flavors": flavors}
 
 

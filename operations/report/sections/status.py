@@ -77,11 +77,13 @@ def _teams(teams: Sequence[dict[str, Any]]) -> Table:
 
 
 def _plans(plans: Sequence[dict[str, Any]]) -> Table:
+    """Plans with both ends of their window: when instances come next, and until when those that are there stay."""
     rows = [
         (
             plan["name"],
             _status(plan["status"]),
-            *(words_of(plan[edge]) if plan[edge] else "" for edge in ("from", "until")),
+            words_of(plan["from"]),
+            words_of(plan["until"]),
             plan["total"],
             plan["in_use"],
             plan["unhealthy"],

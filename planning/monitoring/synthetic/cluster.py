@@ -275,12 +275,10 @@ def _teams(names: list[str], nodes: list[Node]) -> list[Team]:
     held = Counter[str]()
     for node in nodes:
         held[node.instance_type] += node.gpus
+    shares = {kind: gpus // len(names) for kind, gpus in held.items()}
+    first = {kind: share + held[kind] % len(names) for kind, share in shares.items()}
     return [
-        Team(
-            name=name,
-            gpus={each: gpus // len(names) + (gpus % len(names) if index == 0 else 0) for each, gpus in held.items()},
-            weight=60 - 10 * min(index, 5),
-        )
+        Team(name=name, gpus=shares if index else first, weight=60 - 10 * min(index, 5))
         for index, name in enumerate(names)
     ]
 

@@ -22,15 +22,15 @@ def test_a_nodes_own_judge_would_say_the_same(instance_type: str, verdict: str) 
     row = catalog().find(instance_type)
     assert row
     for number in range(20):
-        found = measurements(instance_type, row.accelerator_count, f"i-{number:017x}", verdict)
+        results = measurements(instance_type, row.accelerator_count, f"i-{number:017x}", verdict)
         judged = judge(
-            [Measured(one["name"], tuple(one["devices"]), one["value"], one["unit"]) for one in found], instance_type
+            [Measured(one["name"], tuple(one["devices"]), one["value"], one["unit"]) for one in results], instance_type
         )
-        assert [one["outcome"] for one in judged] == [one["outcome"] for one in found]
-        bad = [one for one in found if one["outcome"] != "pass"]
+        assert [one["outcome"] for one in judged] == [one["outcome"] for one in results]
+        bad = [one for one in results if one["outcome"] != "pass"]
         # One device of one node, as hardware fails.
         assert [(one["outcome"], len(one["devices"])) for one in bad] == ([] if verdict == "pass" else [(verdict, 1)])
-        assert all(one["value"] <= one["bound"] for one in found)
+        assert all(one["value"] <= one["bound"] for one in results)
 
 
 def test_the_same_node_measures_the_same() -> None:

@@ -51,7 +51,7 @@ def test_each_node_has_one_job_at_a_time(name: str) -> None:
 def test_a_day_has_checkpoints_a_preemption_and_nodes_that_fail(name: str) -> None:
     made = day(name)
     assert made.preemptions
-    assert any(job.waits(moment) for job in made.jobs for moment in made.moments) or any(
+    assert any(job.waits(timestamp) for job in made.jobs for timestamp in made.moments) or any(
         job.elastic for job in made.jobs
     )
     first = made.jobs[0]

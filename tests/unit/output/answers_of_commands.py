@@ -69,9 +69,9 @@ def forecast(_: Path) -> None:
     )
     waits = "couldn't assign flavors to pod set worker: insufficient unused quota for nvidia.com/gpu, 8 more needed"
     domains = tuple((f"nn-{number:017x}, nn-{number + 9:017x}", 8) for number in range(20))
-    found = Forecast("align", "team-b", 5400.0, 90_000.0, "ml.p5en.48xlarge", domains, (stop,), (stop,), waits)
-    written(forecast_lines(found))
-    written(forecast_lines(found._replace(starts_in=None)))
+    result = Forecast("align", "team-b", 5400.0, 90_000.0, "ml.p5en.48xlarge", domains, (stop,), (stop,), waits)
+    written(forecast_lines(result))
+    written(forecast_lines(result._replace(starts_in=None)))
     written(assumption_lines(["a job runs as long as its team's jobs did lately, " * 3]))
 
 
@@ -133,7 +133,7 @@ def built(folder: Path) -> None:
 
 
 def image(_: Path) -> None:
-    found = [
+    components = [
         image_check.ImageComponent(
             name, version, PurePosixPath(f"opt/amazon/{name}/lib/x86_64-linux-gnu/lib{name}.so.{version}")
         )
@@ -141,7 +141,7 @@ def image(_: Path) -> None:
     ]
     problem = "NCCL 2.27.7 with a plug-in for EFA that is older than the one which it was tried with"
     image_check._write(
-        "111122223333.dkr.ecr.us-west-2.amazonaws.com/pretrain:1.0", "x86_64", found, [(Level.WARNING, problem)]
+        "111122223333.dkr.ecr.us-west-2.amazonaws.com/pretrain:1.0", "x86_64", components, [(Level.WARNING, problem)]
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from podwright.config.loading.project import Project
 from podwright.operations import cli
+from podwright.operations.output.console import REPORTS
 from podwright.operations.promotion import content as content_module
 from podwright.operations.promotion.content import Content, content_of
 from promotion_project import OVERRIDE
@@ -71,7 +72,8 @@ def test_content_is_what_templates_are_made_from(root: Path, with_git: bool) -> 
         committed(root)
     first = content(root)
     assert (first.commit is not None) == with_git
-    for file in ("evidence/dev/effects.json", "cdk.out/manifest.json", ".podwright/logs/x.log"):
+    written = ("evidence/dev/effects.json", "cdk.out/manifest.json", ".podwright/logs/x.log")
+    for file in (*written, f"{REPORTS}/podwright-report-dev.html"):
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         (root / file).write_text("{}")
     assert content(root) == first

@@ -132,11 +132,11 @@ def test_every_capacity_has_a_colour_of_the_sheet() -> None:
 def test_squares_show_what_was_seen_of_the_nodes() -> None:
     actual = large(1, 1)
     actual["groups"][0] |= {"name": "h200", "zones": [actual["zones"][0]["id"]], "count": 16, "min": None}
-    seen = drawing(actual, "x", None, {"h200": Seen(13, 1)})
-    (group,) = seen.zones[0].subnets[-1].groups
+    looked_at = drawing(actual, "x", None, {"h200": Seen(13, 1)})
+    (group,) = looked_at.zones[0].subnets[-1].groups
     assert (group.squares.sure, group.squares.bad, group.squares.total) == (13, 1, 16)
     assert "13 run, 1 need a look, 2 missing" in group.title
-    assert seen.square.endswith("a red one needs a look, an empty one is missing")
-    assert 'class="bad"' in drawing_file(seen)
-    (gone,) = drawing(actual, "x", None, {}).zones[0].subnets[-1].groups
-    assert gone.squares.sure == 0
+    assert looked_at.square.endswith("a red one needs a look, an empty one is missing")
+    assert 'class="bad"' in drawing_file(looked_at)
+    (missing,) = drawing(actual, "x", None, {}).zones[0].subnets[-1].groups
+    assert missing.squares.sure == 0
