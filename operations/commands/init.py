@@ -27,6 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--account", help="AWS account id (default: the embedded sandbox's)")
     parser.add_argument("--region", help="AWS region (default: the scenario's, or us-west-2)")
     parser.add_argument("--zones", help="zone ids with commas between, such as usw2-az2,usw2-az3")
+    parser.add_argument(
+        "--admins",
+        metavar="ARN,ARN",
+        help="roles that administer Kubernetes, without which `check` warns in an account",
+    )
     begin.add_argument(
         "--interactive",
         action="store_true",
@@ -70,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
             region=args.region,
             zones=args.zones,
             scenario=args.scenario,
+            admins=tuple(args.admins.split(",")) if args.admins else (),
             beginning=beginning,
         ):
             write_line(str(written))

@@ -113,6 +113,7 @@ def write_project(
     region: str | None = None,
     zones: str | None = None,
     scenario: str | None = None,
+    admins: tuple[str, ...] = (),
     beginning: Beginning | None = None,
 ) -> list[Written]:
     """Write the files of a project that are not there yet, and say of each whether it was.
@@ -124,6 +125,7 @@ def write_project(
         region: AWS region; by default the scenario's, or us-west-2.
         zones: Zone ids with commas between.
         scenario: Name of the scenario to start from.
+        admins: ARNs of the roles that administer Kubernetes; a scenario's file has its own.
         beginning: What somebody answered, `name` among it, instead of what comes before it.
 
     Raises:
@@ -147,7 +149,7 @@ def write_project(
             text = scenario_file(scenario, name, account, region, zones)
         else:
             chosen = tuple(zones.split(",")) if zones else ()
-            plain = Beginning(name, account or SANDBOX_ACCOUNT, region or "us-west-2", chosen)
+            plain = Beginning(name, account or SANDBOX_ACCOUNT, region or "us-west-2", chosen, admins=admins)
             text = environment_file(beginning or plain)
         if file.exists() and file.read_text(encoding="utf-8") != text:
             raise CommandError(f"{file} exists and stays as it is", "edit it, or choose another --name")

@@ -180,3 +180,21 @@ def test_the_app_line_falls_back_to_the_path(tmp_path: Path) -> None:
     path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     result = subprocess.run(app_line(tmp_path), shell=True, cwd=tmp_path, env=path, capture_output=True)
     assert (result.stdout, result.stderr) == (b"3\n", b"")
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--account", "111122223333", "--admins", "arn:aws:iam::111122223333:role/MlPlatform")]
+)
+def test_its_own_file_passes_without_a_warning(
+    options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["init", str(tmp_path), *options]) == 0
+    capsys.readouterr()
+    assert cli.main(["check", "--project", str(tmp_path), "--json"]) == 0
+    (checked,) = json.loads(capsys.readouterr().out)["environments"]
+    assert {finding["level"] for finding in checked["findings"]} <= {"info"}
+
+
+def test_an_admin_is_the_arn_of_a_role(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["init", str(tmp_path), "--account", "111122223333", "--admins", "MlPlatform"]) == 2
+    assert "admins" in capsys.readouterr().err
