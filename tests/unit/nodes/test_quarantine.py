@@ -155,8 +155,8 @@ def test_jobs_on_a_node_of_slurm_are_named_with_their_size(
     workplace.answer = f"podwright-node ip-10-0-0-1\n{SQUEUE}\npodwright-node ip-10-0-0-2\n{SQUEUE}\n"
     nodes = [SimpleNamespace(id="i-1"), SimpleNamespace(id="i-2")]
     account = SimpleNamespace(endpoint=None)
-    look: Any = occupancy.occupancy
-    (job,) = look(environment, account, Path(), nodes).jobs
+    check: Any = occupancy.occupancy
+    (job,) = check(environment, account, Path(), nodes).jobs
     assert str(job) == "pretrain (77) of research, on 2 of its 4 nodes"
     assert job.nodes == ("i-1", "i-2")
     assert "squeue --noheader --nodelist=$node" in workplace.messages[0]
@@ -166,6 +166,6 @@ def test_jobs_on_a_node_of_slurm_are_named_with_their_size(
 
     monkeypatch.setattr(occupancy, "Slurm", unreachable)
     with pytest.raises(NotConnected):
-        look(environment, account, Path(), nodes)
+        check(environment, account, Path(), nodes)
     # Nothing runs on nodes that only the sandbox plays.
-    assert look(environment, SimpleNamespace(endpoint="http://localhost"), Path(), nodes).jobs == ()
+    assert check(environment, SimpleNamespace(endpoint="http://localhost"), Path(), nodes).jobs == ()
