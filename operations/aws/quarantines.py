@@ -26,7 +26,7 @@ class Quarantine:
     """In ISO 8601."""
 
     def __str__(self) -> str:
-        return f"in quarantine since {self.since} by {self.by.rpartition('/')[2]}: {self.reason}"
+        return f"in quarantine since {self.since} by {_who(self.by)}: {self.reason}"
 
 
 def quarantines(environment: Environment, account: Account) -> dict[str, Quarantine]:
@@ -72,3 +72,8 @@ def _location(environment: Environment, account: Account) -> tuple[str, str]:
     own = environment.storage.buckets.lifecycle
     bucket = own or lifecycle_bucket_name(environment.name, account.id, environment.region)
     return bucket, quarantine_prefix(environment.cluster.name)
+
+
+def _who(by: str) -> str:
+    """The name at the end of an ARN; what is no ARN stays."""
+    return by.rpartition("/")[2].rpartition(":")[2]

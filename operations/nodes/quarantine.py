@@ -15,15 +15,15 @@ from ...planning.node.quarantine import MARK, MARKED, annotations
 from ..aws.account import Account
 from ..aws.calls import get
 from ..aws.clusters import Node
-from ..aws.quarantines import Quarantine, forget, remember
+from ..aws.quarantines import Quarantine, forget, quarantines, remember
 from ..aws.session import NotConnected
 from ..gates.slurm import Slurm
 from ..jobs.slurm_jobs import Question, is_slurm
 from ..kubernetes.in_vpc import kubectl_of
-from ..kubernetes.kubectl import Refused
+from ..kubernetes.kubectl import Kubectl, Refused
 from .members import slurm_names
 
-# Slurm's own state file takes a reason of any length, and `sinfo -R` shows the first words.
+# What `sinfo -R` shows first.
 _SLURM_REASON: Final = "podwright quarantine"
 
 
@@ -56,7 +56,9 @@ def release(environment: Environment, account: Account, project: Path, nodes: Se
         CommandError: Kubernetes or Slurm does not take it.
     """
     if is_slurm(environment):
-        _on_slurm(environment, account, nodes, "state=resume")
+        # A node that somebody else, or HyperPod, has drained is theirs to resume.
+        known = quarantines(environment, account)
+        _on_slurm(environment, account, [node for node in nodes if node.id in known], "state=resume")
     else:
         _on_kubernetes(environment, account, project, nodes, f"{MARK}-", None, dict.fromkeys(annotations("", "", "")))
     forget(environment, account, [node.id for node in nodes])
@@ -76,11 +78,20 @@ def _on_kubernetes(
     try:
         kubectl.run("annotate", "--overwrite", "nodes", *names, *_pairs(notes))
         kubectl.run("label", "--overwrite", "nodes", *names, *_pairs({MARK: label}))
-        kubectl.run("taint", "--overwrite", "nodes", *names, taint)
+        # One by one: of several nodes, kubectl leaves those after one without the taint as they are.
+        for name in names:
+            _taint(kubectl, name, taint)
     except Refused as refused:
-        # A taint that is not there cannot be removed, and then nothing is left to do.
-        if not (taint.endswith("-") and "not found" in str(refused) and "taint" in str(refused)):
-            raise CommandError(f"Kubernetes does not take it: {refused}", "nothing else was changed") from None
+        raise CommandError(f"Kubernetes does not take it: {refused}", "the same command does what is left") from None
+
+
+def _taint(kubectl: Kubectl, name: str, taint: str) -> None:
+    """Set a taint or, with a dash at its end, remove it; one that is not there is as good as removed."""
+    try:
+        kubectl.run("taint", "--overwrite", "nodes", name, taint)
+    except Refused as refused:
+        if not (taint.endswith("-") and "taint" in str(refused) and "not found" in str(refused)):
+            raise
 
 
 def _pairs(values: Mapping[str, str | None]) -> list[str]:
@@ -89,6 +100,8 @@ def _pairs(values: Mapping[str, str | None]) -> list[str]:
 
 def _on_slurm(environment: Environment, account: Account, nodes: Sequence[Node], change: str) -> None:
     names = ",".join(slurm_names(environment, account, nodes).values())
+    if not names:
+        return
     try:
         Slurm(Question(account, environment)).run(f"scontrol update nodename={names} {change}")
     except NotConnected:

@@ -102,6 +102,8 @@ def lines(plan: ScalePlan) -> Iterator[Block]:
     if plan.changes:
         yield ""
         yield from change_lines(plan.changes)
+    if plan.leaving:
+        yield "The nodes that go are removed first, by name; the deployment then takes none."
 
 
 def _jobs(plan: ScalePlan, node: str) -> str:

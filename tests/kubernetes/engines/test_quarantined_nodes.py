@@ -69,8 +69,8 @@ def act(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Callable[..., N
     kubectl = Kubectl(plane.kubeconfig, True)
     monkeypatch.setattr(nodes_quarantine, "kubectl_of", lambda *_: kubectl)
     monkeypatch.setattr(nodes_quarantine, "get", lambda *_: {"Arn": "arn:aws:iam::111122223333:role/ada"})
-    monkeypatch.setattr(nodes_quarantine, "write_json_text", lambda *_: None)
-    monkeypatch.setattr(nodes_quarantine, "change", lambda *_, **__: {})
+    monkeypatch.setattr(nodes_quarantine, "remember", lambda *_: None)
+    monkeypatch.setattr(nodes_quarantine, "forget", lambda *_: None)
     account = cast(Account, Account("111122223333", "us-west-2", None, {}))
     made: Environment = environment("eight-and-eight")
     members = [Node(SICK, "h200", "ml.p5en.48xlarge", "Running")]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from drill_cluster import BROKEN, REPLACED, DrillCluster
+from drill_cluster import BROKEN, OTHER, REPLACED, DrillCluster
 from podwright.operations.aws.session import NotConnected
 from podwright.operations.cli import main
 from podwright.operations.kubernetes.kubectl import Refused
@@ -45,6 +45,12 @@ class Workplace(DrillCluster):
         if Key not in self.objects:
             raise refusal("NoSuchKey")
         return {"Body": io.BytesIO(json.dumps(self.objects[Key]).encode())}
+
+    def get_paginator(self, operation: str) -> Any:
+        if operation != "list_objects_v2":
+            return super().get_paginator(operation)
+        rows = [{"Key": key} for key in self.objects]
+        return type("Pages", (), {"paginate": lambda _, **__: [{"Contents": rows}]})()
 
     def delete_object(self, Bucket: str, Key: str) -> None:
         self.objects.pop(Key, None)
@@ -97,8 +103,10 @@ def test_a_release_takes_all_of_it_back_and_may_be_repeated(workplace: Workplace
         "podwright/quarantine-reason- podwright/quarantined-by- podwright/quarantined-since-"
     )
     assert workplace.objects == {}
-    workplace.refusals = {"taint": 'taint "podwright/quarantine" not found'}
-    assert main(["node", "release", "prod", BROKEN]) == 0
+    workplace.refusals, workplace.messages = {"taint": 'taint "podwright/quarantine" not found'}, []
+    assert main(["node", "release", "prod", BROKEN, OTHER]) == 0
+    taints = [words for words in workplace.messages if words.startswith("taint")]
+    assert [words.split()[3] for words in taints] == [f"hyperpod-{BROKEN}", f"hyperpod-{OTHER}"], "each by itself"
 
 
 def test_what_kubernetes_refuses_is_not_written_down(workplace: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,6 +125,9 @@ def test_on_slurm_the_node_is_drained_with_the_reason(workplace: Workplace) -> N
     assert main(["node", "release", "prod", BROKEN]) == 0
     assert workplace.messages[1] == "scontrol update nodename=ip-10-16-0-7 state=resume"
     assert workplace.objects == {}
+    # What HyperPod or somebody else has drained stays drained.
+    assert main(["node", "release", "prod", BROKEN]) == 0
+    assert len(workplace.messages) == 2
 
 
 def test_slurms_controller_runs_no_jobs(workplace: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,8 +155,8 @@ def test_jobs_on_a_node_of_slurm_are_named_with_their_size(
     workplace.answer = f"podwright-node ip-10-0-0-1\n{SQUEUE}\npodwright-node ip-10-0-0-2\n{SQUEUE}\n"
     nodes = [SimpleNamespace(id="i-1"), SimpleNamespace(id="i-2")]
     account = SimpleNamespace(endpoint=None)
-    look: Any = occupancy.occupancy
-    (job,) = look(environment, account, Path(), nodes).jobs
+    check: Any = occupancy.occupancy
+    (job,) = check(environment, account, Path(), nodes).jobs
     assert str(job) == "pretrain (77) of research, on 2 of its 4 nodes"
     assert job.nodes == ("i-1", "i-2")
     assert "squeue --noheader --nodelist=$node" in workplace.messages[0]
@@ -155,6 +166,6 @@ def test_jobs_on_a_node_of_slurm_are_named_with_their_size(
 
     monkeypatch.setattr(occupancy, "Slurm", unreachable)
     with pytest.raises(NotConnected):
-        look(environment, account, Path(), nodes)
+        check(environment, account, Path(), nodes)
     # Nothing runs on nodes that only the sandbox plays.
-    assert look(environment, SimpleNamespace(endpoint="http://localhost"), Path(), nodes).jobs == ()
+    assert check(environment, SimpleNamespace(endpoint="http://localhost"), Path(), nodes).jobs == ()

@@ -5,7 +5,7 @@ import pytest
 from podwright.config.errors import InvalidFile
 from podwright.config.loading.load import environment_from
 from podwright.config.loading.source import parse_source
-from podwright.config.settings.observability import Grafana, Observability
+from podwright.config.settings.observability import Grafana, Observability, Quarantine
 from podwright.planning.monitoring.metric_levels import (
     addon_configuration,
     addon_levels,
@@ -91,3 +91,22 @@ def test_settings_of_the_extension_go_over_ours() -> None:
     }
     other = Observability(slurm_settings="metricsProvider: {nodeMetrics: {level: DISABLED}}")
     assert extension_configuration(other) == {"metricsProvider": {"nodeMetrics": {"level": "DISABLED"}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("{}", Quarantine(faults=3, within_hours=24)),
+        ("{quarantine: {faults: 5}}", Quarantine(faults=5, within_hours=24)),
+        ("{quarantine: off}", None),
+    ],
+)
+def test_when_a_node_is_taken_out_of_work(text: str, rule: Quarantine | None) -> None:
+    assert observed(f"observability: {text}").quarantines == rule
+
+
+@pytest.mark.parametrize("value", ["{faults: 1}", "{within_hours: 169}", "on", "{faults: 3, days: 1}"])
+def test_what_is_no_rule_for_that(value: str) -> None:
+    with pytest.raises(InvalidFile) as refused:
+        observed(f"observability: {{quarantine: {value}}}")
+    assert refused.value.findings[0].path.startswith("observability.quarantine")
