@@ -51,6 +51,7 @@ PARTS = {
     "series": series.report,
     "report": report_cost.report,
     "status": status_cost.report,
+    "agents-start": server_costs.start_report,
     "agents": server_costs.report,
     "doctor": doctor_matrix.report,
     "effects": effect_times.report,
