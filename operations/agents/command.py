@@ -10,6 +10,7 @@ import argparse
 from importlib.util import find_spec
 
 from ...config.errors import CommandError
+from ..output.console import write_note
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,5 +41,8 @@ def run(args: argparse.Namespace) -> int:
     from .server import Session, server_of
 
     session = Session(args.project, sandbox=args.sandbox, max_upfront_usd=args.max_upfront)
-    server_of(session, allow_changes=args.allow_changes).run("stdio")
+    try:
+        server_of(session, allow_changes=args.allow_changes).run("stdio")
+    except* BrokenPipeError:
+        write_note("the client went away before it had its answer")
     return 0

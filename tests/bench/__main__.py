@@ -53,6 +53,7 @@ PARTS = {
     "silences": commands.silence_report,
     "site": report_cost.site_report,
     "status": status_cost.report,
+    "agents-start": server_costs.start_report,
     "agents": server_costs.report,
     "doctor": doctor_matrix.report,
     "effects": effect_times.report,
