@@ -230,11 +230,12 @@ def _check_group(loaded: LoadedEnvironment, request: Request) -> None:
             f"{position}: {name} is Slurm's controller, which HyperPod neither doubles nor removes",
             "scale a compute or login group",
         )
-    if environment.cluster.autoscaling == "karpenter" and isinstance(group, InstanceGroup):
+    karpenter = environment.cluster.karpenter
+    if karpenter and name in karpenter.groups:
         position = loaded.source.position(("cluster", "autoscaling"))
         raise CommandError(
             f"{position}: Karpenter sets the number of nodes of {name}, and would undo this",
-            "submit the work and Karpenter brings nodes; for a fixed number turn `autoscaling` off and deploy first",
+            "submit the work and Karpenter brings nodes; for a fixed number take it out of its groups and deploy first",
         )
 
 
@@ -270,7 +271,7 @@ def _unnamed(request: Request, environment: Environment, members: Sequence[Node]
     more = f" and {len(members) - _SUGGESTED} more" if len(members) > _SUGGESTED else ""
     command = f"podwright scale {environment.name} {request.group} {request.count} --remove"
     return CommandError(
-        f"{too_many} nodes of {request.group} would go, and HyperPod would choose which",
+        f"{too_many} {'node' if too_many == 1 else 'nodes'} of {request.group} would go, and HyperPod would choose which",
         f"name them: `{command} {' '.join(['NODE'] * min(too_many, 3))}`; the group has {shown}{more}, and "
         f"`podwright status {environment.name}` says how they are",
         2,

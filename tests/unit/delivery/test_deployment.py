@@ -130,7 +130,7 @@ def cdk(project: Path, account: FakeAccount) -> FakeCdk:
 
 
 def asked_for(project: Path, environment: str | None = None, **more: Any) -> argparse.Namespace:
-    return argparse.Namespace(project=project, environment=environment, sandbox=False, **more)
+    return argparse.Namespace(project=project, environment=environment, sandbox=False, plan=None, **more)
 
 
 @pytest.mark.parametrize(

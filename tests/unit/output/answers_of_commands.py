@@ -16,6 +16,7 @@ from podwright.config.loading.project import Project
 from podwright.operations import cli
 from podwright.operations.artifacts import charts, image_check, kernels
 from podwright.operations.aws.account import Account
+from podwright.operations.aws.clusters import Cluster, Group, Node
 from podwright.operations.commands import deploy
 from podwright.operations.doctor import collect_command
 from podwright.operations.doctor.bundle import Bundle
@@ -28,6 +29,9 @@ from podwright.operations.live.cluster_table import write_report
 from podwright.operations.nodes import command as nodes
 from podwright.operations.output.console import write_line
 from podwright.operations.output.tables import Block
+from podwright.operations.scaling import plan
+from podwright.operations.scaling.command import lines as scale_lines
+from podwright.operations.scaling.occupancy import Occupancy, RunningJob
 from podwright.operations.simulation.forecast_lines import assumption_lines, forecast_lines
 from podwright.operations.workers import command as workers
 from podwright.planning.simulation.summary.forecast import Forecast
@@ -104,6 +108,25 @@ def deployed(state: dict[str, Any]) -> None:
     """What a first deployment ends with."""
     write_report(state)
     write_line(deploy._next_steps(Project.at(ROOT).load("prod").environment, sandbox=True))
+
+
+def scaled(folder: Path) -> None:
+    """A group that loses nodes on which a job runs."""
+    shutil.copytree(ROOT / "environments", folder / "environments")
+    names = [_NODE.format(number) for number in range(2)]
+    group = Group.of({"InstanceGroupName": "training", "CurrentCount": 2})
+    cluster = Cluster("two-teams", "arn", "InService", "", True, False, "eks", (group,))
+    job = RunningJob("align-the-largest-model", "team-of-the-longest-name", tuple(names), 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "account_for", lambda *_: _ACCOUNT)
+        patch.setattr(plan, "existing_cluster", lambda *_: cluster)
+        patch.setattr(
+            plan, "cluster_nodes", lambda *_: [Node(id, "training", "ml.g5.12xlarge", "Running") for id in names]
+        )
+        patch.setattr(plan, "occupancy", lambda *_: Occupancy((job,), ()))
+        patch.setattr(plan, "_changes", lambda *_: None)
+        made = plan.plan_scaling(plan.Request(folder, "two-teams", "training", 1, (names[0],)))
+    written(scale_lines(made))
 
 
 def collected(folder: Path) -> None:

@@ -219,6 +219,7 @@ SHOWN: dict[str, Show] = {
     "drift": answers.drifted,
     "pipeline": called("pipeline", "show"),
     "deploy": lambda _: answers.deployed(STATES["status"]),
+    "scale": answers.scaled,
     "canary": canaries,
     "promote": called("promote", "--plan"),
     "status": lambda _: write_report(STATES["status"]),
@@ -237,6 +238,8 @@ SHOWN: dict[str, Show] = {
     "image": answers.image,
     "connect": answers.connected,
     "workers": answers.reached,
+    # It speaks with programs; people see why it does not start.
+    "mcp": called("mcp", "--max-upfront", "5", code=2),
     # All that it says is why it hands the terminal to nobody.
     "shell": called("shell", "nowhere", code=1),
     "upgrade": older,

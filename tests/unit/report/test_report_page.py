@@ -36,7 +36,8 @@ def live(**provided: Any) -> dict[str, Any]:
         "cluster": {"name": "prod", "status": "InService", "message": ""},
         "groups": [{"name": "h200", "types": ["ml.p5en.48xlarge"], "current": 15, "target": 16, "status": "Degraded"}],
         "unhealthy": [
-            {"id": "i-1", "group": "h200", "status": "Failure", "message": "", "health": "x", "fault": "Xid"}
+            {"id": "i-1", "group": "h200", "status": "Failure", "message": "", "health": "x"}
+            | {"fault": "Xid", "quarantine": ""}
         ],
         "events": [{"at": "2026-11-22T09:58:00+00:00", "level": "Warn", "about": "i-1", "text": "is being replaced"}],
         "teams": [

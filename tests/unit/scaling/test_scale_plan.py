@@ -27,7 +27,10 @@ SLURM = FILE.replace(
     "instance_groups:\n  system: {",
     "cluster: {orchestrator: slurm}\ninstance_groups:\n  head: {slurm: {node_type: controller}, ",
 )
-KARPENTER = FILE.replace("instance_groups:", "cluster: {autoscaling: karpenter}\ninstance_groups:")
+KARPENTER = FILE.replace("count: 4", "count: 0").replace(
+    "instance_groups:",
+    "cluster: {autoscaling: {karpenter: {groups: [g5], limits: {accelerators: 8}}}}\ninstance_groups:",
+)
 JOB = RunningJob("pretrain", "research", ("i-1", "i-2"), 4)
 
 
