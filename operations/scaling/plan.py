@@ -270,8 +270,9 @@ def _unnamed(request: Request, environment: Environment, members: Sequence[Node]
     shown = ", ".join(node.id for node in members[:_SUGGESTED])
     more = f" and {len(members) - _SUGGESTED} more" if len(members) > _SUGGESTED else ""
     command = f"podwright scale {environment.name} {request.group} {request.count} --remove"
+    nodes = "1 node" if too_many == 1 else f"{too_many} nodes"
     return CommandError(
-        f"{too_many} {'node' if too_many == 1 else 'nodes'} of {request.group} would go, and HyperPod would choose which",
+        f"{nodes} of {request.group} would go, and HyperPod would choose which",
         f"name them: `{command} {' '.join(['NODE'] * min(too_many, 3))}`; the group has {shown}{more}, and "
         f"`podwright status {environment.name}` says how they are",
         2,
