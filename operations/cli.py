@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command with `arguments` (default: those of the process) and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     # Importing makes objects that all stay: looking for garbage among them is a tenth of what a short command takes.
-    gc.set_threshold(100_000)
+    gc.set_threshold(1_000_000)
     # At the end Python would look once more, through everything: another tenth.
     atexit.register(gc.freeze)
     # pydantic asks every installed package whether it brings a plugin; ours has use for none.
