@@ -88,10 +88,10 @@ class DesignTools:
         """The alerts of an environment: where each begins, how long that has to hold, what it says."""
         return self._ask(environment, "alerts", environment, "--json")
 
-    @tool(About("Gates", "podwright gate ENV --list --json", "array"))
-    def gates(self, environment: EnvironmentName) -> CallToolResult:
-        """The gates that prove a deployment: which apply, and how long each may take. None is run."""
-        return self._ask(environment, "gate", environment, "--list", "--json")
+    @tool(About("Gates", "podwright gate ENV --list --json", "array", asks_aws=True))
+    def gates(self, environment: EnvironmentName, last: bool = False) -> CallToolResult:
+        """The gates that prove a deployment, and which apply; with last, the evidence of each one's last run."""
+        return self._ask(environment, "gate", environment, "--last" if last else "--list", "--json")
 
     @tool(About("Manifests", "podwright render ENV", "string"))
     def render(self, environment: EnvironmentName, jobs: bool = False, job: Word | None = None) -> CallToolResult:

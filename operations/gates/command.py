@@ -9,6 +9,7 @@ Exit codes: 0 all passed, 1 one failed or its evidence could not be kept, 2 the 
 
 import argparse
 import signal
+from collections.abc import Collection
 from typing import Any, Final, cast
 
 from ...config.catalog.instance_types import environment_types
@@ -31,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright gate`."""
     add_name(parser, required=False)
     parser.add_argument("more", nargs="*", metavar="GATE", help=f"gates to run: {', '.join(gate_table())}")
-    parser.add_argument("--list", action="store_true", help="print the gates, what applies and how long each may take")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--list", action="store_true", help="print the gates, what applies and how long each may take")
+    instead.add_argument("--last", action="store_true", help="print the evidence of each gate's last run, and run none")
     parser.add_argument("--timeout", type=float, metavar="MIN", help="minutes that each gate may take")
     parser.add_argument(
         "--evidence", metavar="PLACE", help="s3://BUCKET/PREFIX or a folder (default: the environment's own bucket)"
@@ -51,8 +54,11 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.list:
         return _list(loaded, args.json)
-    stop_on_errors(loaded)
     environment = loaded.environment
+    if args.last:
+        keeper = Keeper(environment, account_for(args, environment), args.project, args.evidence)
+        return _last(environment.name, keeper, names, args.json)
+    stop_on_errors(loaded)
     if not environment.has_cluster:
         raise CommandError(f"{environment.name} has no cluster, so there is nothing for a gate to look at", code=2)
     # Whoever cancels a build ends its processes so, and the jobs of a gate have to go all the same.
@@ -75,6 +81,22 @@ def run(args: argparse.Namespace) -> int:
     elif rest := names[len(done) :]:
         write_line(f"not run: {', '.join(rest)}")
     return int(failed)
+
+
+def _last(environment: str, keeper: Keeper, names: Collection[str], as_json: bool) -> int:
+    """What gates said last, as it is kept. Raises CommandError where nothing is."""
+    kept = [each for each in keeper.latest() if each[0].gate in names]
+    if not kept:
+        raise CommandError(
+            f"no gate of {environment} has left evidence there", f"`podwright gate {environment}` runs them"
+        )
+    if as_json:
+        write_json([summary(*each) for each in kept])
+    else:
+        for evidence, path in kept:
+            _write(evidence, path)
+            write_line(f"         run at {evidence.begun:%Y-%m-%d %H:%M} UTC")
+    return int(any(evidence.verdict == "failed" for evidence, _ in kept))
 
 
 def _write(evidence: Evidence, path: str) -> None:

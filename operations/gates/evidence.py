@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from pydantic import ValidationError
+
 from ...config.catalog.names import lifecycle_bucket_name
 from ...config.errors import CommandError
 from ...config.redact import redact, redact_text
 from ...config.settings.environment import Environment
 from ...planning.delivery.gate_evidence import Evidence, Verdict
-from ...planning.delivery.gate_table import settings_of
+from ...planning.delivery.gate_table import gate_table, settings_of
 from ..aws.account import Account
 from ..aws.calls import get
-from ..aws.objects import write_json_text
+from ..aws.objects import list_objects, read_text, write_json_text
 from .gate import Context, Result
 
 FOLDER: Final = ".podwright/evidence"
@@ -105,6 +107,34 @@ class Keeper:
                 "you need s3:PutObject there and kms:GenerateDataKey on its key; `--evidence DIR` keeps it here",
             ) from None
         return f"s3://{bucket}/{key}"
+
+    def latest(self) -> list[tuple[Evidence, str]]:
+        """The last run of each gate that left evidence here, in the order of gates, and where that is.
+
+        Raises:
+            CommandError: a file there is no evidence.
+        """
+        if self._folder is not None:
+            paths = [str(file) for file in (self._folder / self._name).glob("*/*.json")]
+        else:
+            bucket, _, prefix = self.base.removeprefix("s3://").partition("/")
+            below = "/".join(filter(None, (prefix, self._name)))
+            paths = [f"s3://{bucket}/{item['Key']}" for item in list_objects(self._account, bucket, f"{below}/")]
+        # A file's name is the time of its run.
+        newest = {path.split("/")[-2]: path for path in sorted(paths)}
+        return [(self._read(path), path) for gate in gate_table() if (path := newest.get(gate))]
+
+    def _read(self, path: str) -> Evidence:
+        if self._folder is not None:
+            text = Path(path).read_text(encoding="utf-8")
+        else:
+            bucket, _, key = path.removeprefix("s3://").partition("/")
+            text = read_text(self._account, bucket, key) or ""
+        try:
+            return Evidence.model_validate_json(text)
+        except ValidationError as error:
+            reason = error.errors(include_url=False)[0]["msg"]
+            raise CommandError(f"{path} is no evidence of a gate: {reason}", "move it out of there") from None
 
 
 def _own_bucket(environment: Environment, account: Account) -> str | None:

@@ -131,7 +131,9 @@ def test_what_is_wrong_with_jobs_cannot_be_said_where_none_runs(faults: Any) -> 
 def test_evidence_goes_into_the_bucket(gate: Any, aws: Aws, account: Account, tmp_path: Path) -> None:
     run = gate("cluster")
     evidence = evidence_of(run, "passed", cluster.run(run))
-    location = Keeper(loaded().environment, account, tmp_path, None).keep(evidence)
+    keeper = Keeper(loaded().environment, account, tmp_path, None)
+    location = keeper.keep(evidence)
+    assert keeper.latest() == [(evidence, location)]
     assert location.startswith(f"s3://{BUCKET}/{NAME}/evidence/gated/cluster/")
     body = aws("s3").get_object(Bucket=BUCKET, Key=location.removeprefix(f"s3://{BUCKET}/"))["Body"].read()
     actual = json.loads(body)

@@ -16,6 +16,7 @@ import pytest
 from gate_account import FILE, Clock, context, loaded
 from podwright.config.catalog.instance_types import catalog
 from podwright.config.errors import CommandError
+from podwright.config.loading.project import Project
 from podwright.config.settings.gates import Gates
 from podwright.operations.cli import main
 from podwright.operations.gates import command, metrics
@@ -224,6 +225,31 @@ def test_evidence_is_as_its_schema_says_and_holds_no_secret(tmp_path: Path, requ
     assert "hunter2" not in text
     assert "hf_abcdef" not in text
     assert json.loads(text)["asked"]["elastic"] == "grows"
+
+
+def test_the_evidence_of_each_gates_last_run_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    account = SimpleNamespace(endpoint=None, id="111122223333", region="us-west-2")
+    kept = str(tmp_path / "kept")
+    keeper = Keeper(Project.at(ROOT).load("dev").environment, account, tmp_path, kept)  # pyrefly: ignore
+    asked = ["gate", "dev", "--last", "--evidence", kept, "--project", str(ROOT)]
+    monkeypatch.setattr(command, "account_for", lambda *_: account)
+    assert main(asked) == 1
+    assert "no gate of dev has left evidence" in capsys.readouterr().err
+    for gate, hour, verdict in (("canary", 9, "failed"), ("quotas", 8, "passed"), ("canary", 10, "passed")):
+        evidence = evidence_of(timed(gate, account=account), verdict, Result(True, f"at {hour}"))
+        keeper.keep(evidence.model_copy(update={"begun": datetime(2026, 12, 1, hour, tzinfo=UTC)}))
+    reasons = [(evidence.gate, evidence.reason) for evidence, _ in keeper.latest()]
+    assert reasons == [("quotas", "at 8"), ("canary", "at 10")]
+    assert main(asked) == 0
+    assert "run at 2026-12-01 10:00 UTC" in capsys.readouterr().out
+    assert main([*asked, "--json"]) == 0
+    assert [row["verdict"] for row in json.loads(capsys.readouterr().out)] == ["passed", "passed"]
+    (file,) = (tmp_path / "kept/dev/quotas").iterdir()
+    file.write_text("{}")
+    assert main(asked) == 1
+    assert "is no evidence of a gate" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
