@@ -11,6 +11,7 @@ import json
 import re
 import zipfile
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -104,7 +105,7 @@ def read_artifacts(root: Path) -> Artifacts:
 
 def write_artifacts(root: Path, artifacts: Artifacts) -> None:
     """Write the lock, in an order that makes differences small, and with the version of this podwright."""
-    content = artifacts.model_dump(mode="json") | {"podwright": _own_version()}
+    content = artifacts.model_dump(mode="json") | {"podwright": version("podwright")}
     # One entry a line and sorted, so that a difference in version control shows what changed and nothing else.
     (root / LOCK).write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
@@ -115,16 +116,9 @@ def newer_writer(root: Path) -> tuple[str, str] | None:
     match = _WRITER.search(file.read_text(encoding="utf-8", errors="replace")) if file.is_file() else None
     if match is None:
         return None
-    mine = _own_version()
+    mine = version("podwright")
     # Only the first three numbers count: what follows them is a build of the same release.
     return (match[1], mine) if _parts(match[1]) > _parts(mine) else None
-
-
-def _own_version() -> str:
-    # Few commands need it, and it brings a parser of mails.
-    from importlib.metadata import version
-
-    return version("podwright")
 
 
 def _parts(version: str) -> tuple[int, ...]:
