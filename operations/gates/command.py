@@ -85,18 +85,18 @@ def run(args: argparse.Namespace) -> int:
 
 def _last(environment: str, keeper: Keeper, names: Collection[str], as_json: bool) -> int:
     """What gates said last, as it is kept. Raises CommandError where nothing is."""
-    kept = [each for each in keeper.latest() if each[0].gate in names]
-    if not kept:
+    runs = [each for each in keeper.latest() if each[0].gate in names]
+    if not runs:
         raise CommandError(
             f"no gate of {environment} has left evidence there", f"`podwright gate {environment}` runs them"
         )
     if as_json:
-        write_json([summary(*each) for each in kept])
+        write_json([summary(*each) for each in runs])
     else:
-        for evidence, path in kept:
+        for evidence, path in runs:
             _write(evidence, path)
             write_line(f"         run at {evidence.begun:%Y-%m-%d %H:%M} UTC")
-    return int(any(evidence.verdict == "failed" for evidence, _ in kept))
+    return int(any(evidence.verdict == "failed" for evidence, _ in runs))
 
 
 def _write(evidence: Evidence, path: str) -> None:

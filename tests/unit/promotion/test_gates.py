@@ -231,9 +231,9 @@ def test_the_evidence_of_each_gates_last_run_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     account = SimpleNamespace(endpoint=None, id="111122223333", region="us-west-2")
-    kept = str(tmp_path / "kept")
-    keeper = Keeper(Project.at(ROOT).load("dev").environment, account, tmp_path, kept)  # pyrefly: ignore
-    asked = ["gate", "dev", "--last", "--evidence", kept, "--project", str(ROOT)]
+    folder = str(tmp_path / "kept")
+    keeper = Keeper(Project.at(ROOT).load("dev").environment, account, tmp_path, folder)  # pyrefly: ignore
+    asked = ["gate", "dev", "--last", "--evidence", folder, "--project", str(ROOT)]
     monkeypatch.setattr(command, "account_for", lambda *_: account)
     assert main(asked) == 1
     assert "no gate of dev has left evidence" in capsys.readouterr().err
