@@ -257,7 +257,7 @@ def _leaving(
     if names and len(leaving) != max(too_many, 0):
         unknown = f"; {', '.join(removed)} {'is no node' if len(removed) == 1 else 'are no nodes'} of {cluster.name}"
         raise CommandError(
-            f"{request.group} has {target} nodes and shall have {request.count}, so {max(too_many, 0)} go, and "
+            f"{request.group} has {target} nodes and shall have {request.count}, so {max(too_many, 0)} must go, and "
             f"{len(leaving)} of its nodes are named{unknown * bool(removed)}",
             "name exactly the nodes that go; `podwright node replace` renews one and keeps the number",
             2,

@@ -148,10 +148,10 @@ def test_shrinking_takes_exactly_the_named_nodes_before_the_deployment(account: 
     ("count", "remove", "words"),
     [
         (2, (), "2 nodes of g5 would go, and HyperPod would choose which"),
-        (2, ("i-1",), "so 2 go, and 1 of its nodes are named"),
+        (2, ("i-1",), "so 2 must go, and 1 of its nodes are named"),
         (2, ("i-1", "i-9"), "i-9 is no node of sandbox"),
-        (4, ("i-1",), "so 0 go, and 1 of its nodes are named"),
-        (3, ("i-1", "i-2"), "so 1 go, and 2 of its nodes are named"),
+        (4, ("i-1",), "so 0 must go, and 1 of its nodes are named"),
+        (3, ("i-1", "i-2"), "so 1 must go, and 2 of its nodes are named"),
         (3, ("i-5",), "i-5 is of system, not of g5"),
     ],
 )
