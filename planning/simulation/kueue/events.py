@@ -32,6 +32,8 @@ _MOST_TRIES: Final = 100
 """After so many, work that would be tried forever is left alone: a simulation has to end."""
 _SET_ASIDE: Final = "its pods were not ready within {1:g} s {0} times, and it is tried no more (waitForPodsReady)"
 _WITHOUT_PLACE: Final = "its admission checks are ready, and its pods find no place among the nodes"
+_POD_GONE: Final = "it was one Pod on a node that is gone, and nobody makes it anew"
+_ENDED: Final = "the elastic job of which it is a slice has ended"
 _OF_BUDGETS: Final = ("period", "reached")
 _BUDGET_USED: Final = "the team's budget of {:,g} accelerator-hours is used; it waits until the period ends"
 
@@ -106,6 +108,10 @@ class Run:
         self.freed: Counter[Node] = Counter()
         """How often quota has become free, by the root of a tree."""
         self.jobs: dict[int, Job] = {}
+        self.slices: dict[str, Job] = {}
+        """Every job by `NAMESPACE/NAME` of its work, of which another may be a slice."""
+        self.successors: dict[str, Job] = {}
+        """By the same, the slice that has come to take its place."""
         self.preemptions: list[Preemption] = []
         self.events: list[tuple[float, int, str, object]] = []
         self.numbers = itertools.count()
@@ -134,7 +140,7 @@ class Run:
     def resume(self, job: Job) -> None:
         """A job that runs already."""
         work = job.work
-        self.jobs[id(work)] = job
+        self.jobs[id(work)] = self.slices[work.key] = job
         since = work.reserved or 0.0
         job.turns.append(Turn(since, work.flavors, work.counts, work.placements))
         if work.is_admitted:
@@ -146,7 +152,7 @@ class Run:
 
     def submit(self, job: Job) -> None:
         """A job comes when its work is created."""
-        self.jobs[id(job.work)] = job
+        self.jobs[id(job.work)] = self.slices[job.work.key] = job
         self._at(max(job.work.created, job.comes), "submit", job)
 
     def change(self, change: Change) -> None:
@@ -229,6 +235,8 @@ class Run:
         return sum(job.turns[-1].counts) * self.assumptions.failures_per_node_hour / 3600
 
     def _submit(self, now: float, job: Job) -> None:
+        if job.work.replaces and not self._grows(now, job):
+            return
         queue = self.waiting.get(job.work.queue)
         if queue is None:
             job.waits_for = f"no queue leads from {job.work.namespace} to a ClusterQueue"
@@ -253,20 +261,74 @@ class Run:
             return
         turn.end, turn.ended, job.finished, job.left = now, FINISHED, now, 0.0
         self._free(now, job.work)
+        if successor := self._successor(job):
+            self._withdraw(now, successor, _ENDED)
 
     def _gone(self, now: float, subject: tuple[Job, float]) -> None:
         """The pods of a victim have ended: it waits again, at its old place."""
         job, later = subject
         work, turn = job.work, job.turns[-1]
+        if job.finished is not None:
+            # Another slice of the job has its quota.
+            return
         turn.end = now
         self._free(now, work)
         work.evicted, work.reserved, work.usage, work.flavors, work.placements = False, None, {}, (), ()
         work.tried = ()
-        if not job.is_set_aside:
+        if successor := self._successor(job):
+            # Of two slices without quota Kueue leaves the newer one.
+            self._hand_over(now, job, successor)
+        elif not job.is_set_aside:
             self._at(now + later, "return", work)
 
     def _return(self, now: float, work: Work) -> None:
-        self._push(self.waiting[work.queue], work)
+        if self.jobs[id(work)].finished is None:
+            self._push(self.waiting[work.queue], work)
+
+    def _grows(self, now: float, job: Job) -> bool:
+        """A slice of an elastic job comes to take another's place. Returns whether it waits."""
+        work = job.work
+        before = self.slices.get(work.replaces)
+        if before is None:
+            return True
+        if before.finished is not None:
+            job.finished, job.left, job.waits_for = now, 0.0, _ENDED
+            return False
+        self.successors[work.replaces] = job
+        if before.work.reserved is None:
+            # Kueue gives a slice without quota its new number of pods, and it waits where it has waited.
+            work.ordered = before.work.ordered
+            self._hand_over(now, before, job)
+        return True
+
+    def _successor(self, job: Job) -> Job | None:
+        """The slice that waits to take the place of a job's."""
+        result = self.successors.get(job.work.key)
+        return result if result and result.finished is None and result.work.reserved is None else None
+
+    def _hand_over(self, now: float, job: Job, successor: Job) -> None:
+        """What is left of a job is done by another slice of it."""
+        successor.left = job.left * self.assumptions.pace(_pods(job), _pods(successor))
+        self._withdraw(now, job, "")
+
+    def _replace(self, now: float, job: Job, successor: Job) -> None:
+        """Another slice of a job has its quota; pods that run already work while the new ones start."""
+        turn = job.turns[-1]
+        self._free(now, job.work)
+        if turn.end is None and not turn.ended:
+            job.left -= self._worked(now, job)
+        is_at_work = now >= turn.begun + self._startup(job)
+        pace = self.assumptions.pace(sum(turn.counts), _pods(successor)) if is_at_work else 0.0
+        turn.end, turn.ended = now, FINISHED
+        self._hand_over(now, job, successor)
+        successor.left = max(0.0, successor.left - pace * self._startup(successor))
+
+    def _withdraw(self, now: float, job: Job, reason: str) -> None:
+        """A job is over as far as Kueue is concerned, whether it waits or not."""
+        job.finished, job.left, job.waits_for = now, 0.0, reason
+        self.waiting[job.work.queue].remove(job.work)
+        if (meter := self.meters.get(job.work.queue)) and job.work in meter.withheld:
+            meter.withheld.remove(job.work)
 
     def _change(self, now: float, other: Policy) -> None:
         """Another policy decides; whoever is parked is looked at, and whoever loses a node comes again."""
@@ -293,6 +355,10 @@ class Run:
             if work.evicted:
                 continue
             job = self.jobs[id(work)]
+            if work.is_pod:
+                job.is_set_aside, job.waits_for = True, _POD_GONE
+                self._stop(now, job, NODES_GONE, 0.0)
+                continue
             # Kueue looks for another node for one that is lost, and stops work that loses more at once.
             if len(domains) == 1 and has_other_node(self.policy, work, domains.pop()[-1]):
                 self._move(now, job)
@@ -506,7 +572,7 @@ class Run:
 
     def _evict(self, now: float, entry: Entry) -> bool:
         """Tell the targets of an entry to end; returns whether that is news to one."""
-        notified = [target for target in entry.targets if not target.work.evicted]
+        notified = [target for target in entry.victims if not target.work.evicted]
         for target in notified:
             victim = self.jobs[id(target.work)]
             self._stop(now, victim, target.reason, self.assumptions.grace_seconds)
@@ -540,9 +606,13 @@ class Run:
         """The pods of a job end before it does."""
         turn = job.turns[-1]
         turn.ended = reason
-        worked = max(0.0, now - turn.begun - self._startup(job)) * self._pace(job)
+        worked = self._worked(now, job)
         # What came after the last checkpoint is done again, and never more than was done.
         job.left -= worked - min(worked, self.assumptions.repeated_seconds)
+
+    def _worked(self, now: float, job: Job) -> float:
+        """Seconds of work, as it would take with all its pods, that it has done since it has begun."""
+        return max(0.0, now - job.turns[-1].begun - self._startup(job)) * self._pace(job)
 
     def _move(self, now: float, job: Job) -> None:
         """A job has other nodes than before, on which it starts again with the quota that it has."""
@@ -558,6 +628,8 @@ class Run:
         queue.admitted(work)
         self.touched.add(queue)
         job.waits_for = ""
+        for target in entry.targets:
+            self._replace(now, self.jobs[id(target.work)], job)
         self._charge(now, work, 1)
         job.turns.append(Turn(now, work.flavors, work.counts, work.placements))
         if queue.node.is_checked(work.held_flavors):
@@ -593,6 +665,11 @@ class Run:
         turn = job.turns[-1]
         turn.begun = since
         self._at(since + self._lasts(job), "finish", (job, turn))
+
+
+def _pods(job: Job) -> int:
+    """That it asks for."""
+    return sum(pods.count for pods in job.work.pod_sets)
 
 
 _Standing = frozenset[tuple[str, str]]
