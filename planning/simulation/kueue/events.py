@@ -16,6 +16,7 @@ from .cycle import Entry, Resting, Scheduler, Status, flavors_remain
 from .history import History, Job, Preemption, Turn
 from .parking import Parking
 from .policy import Policy
+from .progress import Progress
 from .queues import WaitingQueue
 from .second_pass import has_delayed_places, has_other_node
 from .tree import Node
@@ -94,7 +95,7 @@ class Run:
 
     def __init__(self, policy: Policy, assumptions: Assumptions) -> None:
         """Nothing has happened."""
-        self.policy, self.assumptions = policy, assumptions
+        self.policy, self.assumptions, self.progress = policy, assumptions, Progress(assumptions)
         self.scheduler = Scheduler(policy)
         self.waiting = {name: WaitingQueue(number, queue) for number, (name, queue) in enumerate(policy.queues.items())}
         self.ready: set[WaitingQueue] = set()
@@ -212,28 +213,6 @@ class Run:
         meter, number = subject
         return meter.number != number
 
-    def _lasts(self, job: Job) -> float:
-        """From admission to the end, unless something comes between."""
-        lost = self._failures(job) * (self.assumptions.repeated_seconds + self._startup(job))
-        if lost >= 1:
-            raise InvalidValue(
-                f"with {self.assumptions.failures_per_node_hour:g} failures of a node in an hour {job.work.name} loses "
-                "more than it does: it would never end"
-            )
-        return self._startup(job) + job.left / self._pace(job) / (1 - lost)
-
-    def _startup(self, job: Job) -> float:
-        """Seconds until its pods are ready."""
-        return self.assumptions.startup_seconds if job.startup is None else job.startup
-
-    def _pace(self, job: Job) -> float:
-        """Its speed with the pods that it has."""
-        return self.assumptions.pace(sum(job.turns[-1].counts), sum(pods.count for pods in job.work.pod_sets))
-
-    def _failures(self, job: Job) -> float:
-        """Of its nodes, in a second; a pod is taken to have a node."""
-        return sum(job.turns[-1].counts) * self.assumptions.failures_per_node_hour / 3600
-
     def _submit(self, now: float, job: Job) -> None:
         if job.work.replaces and not self._grows(now, job):
             return
@@ -308,25 +287,22 @@ class Run:
 
     def _hand_over(self, now: float, job: Job, successor: Job) -> None:
         """What is left of a job is done by another slice of it."""
-        successor.left = job.left * self.assumptions.pace(_pods(job), _pods(successor))
+        successor.left = self.progress.left_as(job, successor)
         self._withdraw(now, job, "")
 
     def _replace(self, now: float, job: Job, successor: Job) -> None:
         """Another slice of a job has its quota; pods that run already work while the new ones start."""
-        turn = job.turns[-1]
+        left = self.progress.handed_over(now, job, successor)
         self._free(now, job.work)
-        if turn.end is None and not turn.ended:
-            job.left -= self._worked(now, job)
-        is_at_work = now >= turn.begun + self._startup(job)
-        pace = self.assumptions.pace(sum(turn.counts), _pods(successor)) if is_at_work else 0.0
-        turn.end, turn.ended = now, FINISHED
-        self._hand_over(now, job, successor)
-        successor.left = max(0.0, successor.left - pace * self._startup(successor))
+        job.turns[-1].end, job.turns[-1].ended = now, FINISHED
+        self._withdraw(now, job, "")
+        successor.left = left
 
     def _withdraw(self, now: float, job: Job, reason: str) -> None:
         """A job is over as far as Kueue is concerned, whether it waits or not."""
         job.finished, job.left, job.waits_for = now, 0.0, reason
-        self.waiting[job.work.queue].remove(job.work)
+        if queue := self.waiting.get(job.work.queue):
+            queue.remove(job.work)
         if (meter := self.meters.get(job.work.queue)) and job.work in meter.withheld:
             meter.withheld.remove(job.work)
 
@@ -606,13 +582,9 @@ class Run:
         """The pods of a job end before it does."""
         turn = job.turns[-1]
         turn.ended = reason
-        worked = self._worked(now, job)
+        worked = self.progress.worked(now, job)
         # What came after the last checkpoint is done again, and never more than was done.
         job.left -= worked - min(worked, self.assumptions.repeated_seconds)
-
-    def _worked(self, now: float, job: Job) -> float:
-        """Seconds of work, as it would take with all its pods, that it has done since it has begun."""
-        return max(0.0, now - job.turns[-1].begun - self._startup(job)) * self._pace(job)
 
     def _move(self, now: float, job: Job) -> None:
         """A job has other nodes than before, on which it starts again with the quota that it has."""
@@ -653,7 +625,7 @@ class Run:
     def _start(self, now: float, job: Job, most: float | None) -> None:
         """The pods of a job start: its end is foreseen, and that all are ready, or not in time."""
         self._foresee(now, job)
-        startup = self._startup(job)
+        startup = self.progress.startup(job)
         if most is not None and startup > most:
             self._at(now + most, "timeout", (job, job.turns[-1]))
         if self.policy.one_at_a_time and startup:
@@ -664,12 +636,7 @@ class Run:
         """The end of a job whose pods start, if nothing comes between."""
         turn = job.turns[-1]
         turn.begun = since
-        self._at(since + self._lasts(job), "finish", (job, turn))
-
-
-def _pods(job: Job) -> int:
-    """That it asks for."""
-    return sum(pods.count for pods in job.work.pod_sets)
+        self._at(since + self.progress.lasts(job), "finish", (job, turn))
 
 
 _Standing = frozenset[tuple[str, str]]

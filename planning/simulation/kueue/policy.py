@@ -162,7 +162,8 @@ class Policy:
         """The slice of the same elastic job whose place work takes, as long as that has quota of the same queue."""
         if not work.replaces:
             return None
-        return next((each for each in self.queues[work.queue].work.values() if each.key == work.replaces), None)
+        holding = self.queues[work.queue].work.values()
+        return next((each for each in holding if each.key == work.replaces and each.namespace == work.namespace), None)
 
     def is_delayed(self, queue: str, flavor: str) -> bool:
         """Whether places of a flavor are chosen once a check of a queue is ready, and not with the quota."""

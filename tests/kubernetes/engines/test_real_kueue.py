@@ -32,3 +32,4 @@ def test_the_simulator_decides_as_kueue_does(plane: ControlPlane, cluster: Clust
     outcome = compare(cluster, SEEDS, is_fair=is_fair, comes=6, turns=2)
     assert not outcome.differences, "\n".join(map(str, outcome.differences))
     assert outcome.preemptions > 0, "nobody was preempted, so this says little"
+    assert outcome.growths > 0, "no job grew"

@@ -145,6 +145,23 @@ def test_a_job_that_waits_becomes_its_larger_slice_where_it_has_waited() -> None
     assert result["other"] == [(602, 1602)], "large has waited since small came"
 
 
+def test_a_slice_of_a_job_that_no_queue_takes_waits_alone() -> None:
+    lost = elastic("small", 4)
+    lost["spec"]["queueName"] = "none"
+    result = history(deployed(), [(lost, 1000.0), (elastic("large", 8, 30, after="small"), 0.0)])
+    assert times(result) == {"small": [], "large": [(30, 530)]}
+
+
+def test_a_slice_takes_nobodys_place_in_another_namespace() -> None:
+    decides = deployed()
+    work_in(decides, running(elastic("small", 5), 5))
+    item = elastic("large", 8, 1, after="small")
+    item["metadata"]["namespace"] = "b"
+    decides.local_queues["b", "main"] = "a"
+    (entry,) = Scheduler(decides).cycle([work_in(decides, item)], 1e12)
+    assert entry.status is Status.NO_CANDIDATES
+
+
 def test_a_budget_counts_a_slice_once() -> None:
     limit = Budget("a", 100.0, lambda _: 1e12)
     work = [(elastic("small", 5), 7200.0), (elastic("large", 10, 3600, after="small"), 0.0)]
