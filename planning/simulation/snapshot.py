@@ -107,9 +107,11 @@ def _times(item: Object) -> list[float]:
 
 def _began(workload: Object, by_name: Mapping[str, Object]) -> float | None:
     """When a Workload was admitted; of a slice of an elastic job, when the first of those before it was."""
-    started = condition(workload, "Admitted")
-    before = by_name.get(slice_before(workload)) if started is not None else None
-    return started if before is None else _began(before, by_name)
+    first, before = workload, set[str]()
+    while (name := slice_before(first)) in by_name and name not in before:
+        before.add(name)
+        first = by_name[name]
+    return condition(first, "Admitted")
 
 
 def _typical(ended: list[Object], by_name: Mapping[str, Object]) -> dict[str, float]:

@@ -109,7 +109,7 @@ class Run:
         self.freed: Counter[Node] = Counter()
         """How often quota has become free, by the root of a tree."""
         self.jobs: dict[int, Job] = {}
-        self.slices: dict[str, Job] = {}
+        self.by_name: dict[str, Job] = {}
         """Every job by `NAMESPACE/NAME` of its work, of which another may be a slice."""
         self.successors: dict[str, Job] = {}
         """By the same, the slice that has come to take its place."""
@@ -141,7 +141,7 @@ class Run:
     def resume(self, job: Job) -> None:
         """A job that runs already."""
         work = job.work
-        self.jobs[id(work)] = self.slices[work.key] = job
+        self.jobs[id(work)] = self.by_name[work.key] = job
         since = work.reserved or 0.0
         job.turns.append(Turn(since, work.flavors, work.counts, work.placements))
         if work.is_admitted:
@@ -153,7 +153,7 @@ class Run:
 
     def submit(self, job: Job) -> None:
         """A job comes when its work is created."""
-        self.jobs[id(job.work)] = self.slices[job.work.key] = job
+        self.jobs[id(job.work)] = self.by_name[job.work.key] = job
         self._at(max(job.work.created, job.comes), "submit", job)
 
     def change(self, change: Change) -> None:
@@ -267,8 +267,8 @@ class Run:
     def _grows(self, now: float, job: Job) -> bool:
         """A slice of an elastic job comes to take another's place. Returns whether it waits."""
         work = job.work
-        before = self.slices.get(work.replaces)
-        if before is None:
+        before = self.by_name.get(work.replaces)
+        if before is None or before is job:
             return True
         if before.finished is not None:
             job.finished, job.left, job.waits_for = now, 0.0, _ENDED

@@ -277,9 +277,10 @@ class _Search:
             worst = Rank(Mode.FIT, 0)
             for resource, value in requests.items():
                 fr = self.policy.index[name, resource]
-                if other := next((each for each in self.bound if each.get(resource) != name), None):
-                    # Also where a pod set of a group asks for nothing of it, and has no flavor.
-                    rank, reason = Rank(Mode.NO_FIT, 0), _OTHER_FLAVOR.format(name, other.get(resource, "none"))
+                # A pod set of a group that asks for nothing of it has no flavor, which is another one for Kueue.
+                others = [each.get(resource, "none") for each in self.bound if each.get(resource) != name]
+                if others:
+                    rank, reason = Rank(Mode.NO_FIT, 0), _OTHER_FLAVOR.format(name, others[0])
                 else:
                     more = value - self.held.get(resource, 0)
                     rank, reason = self._rank(fr, assumed.get(fr, 0) + more, name, resource)

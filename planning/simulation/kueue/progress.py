@@ -44,7 +44,7 @@ class Progress:
         if not turn.ended:
             job.left -= self.worked(now, job)
         left = self.left_as(job, successor)
-        if now < turn.begun + self.startup(job):
+        if turn.ended or now < turn.begun + self.startup(job):
             return left
         return max(0.0, left - self._assumptions.pace(sum(turn.counts), _pods(successor)) * self.startup(successor))
 

@@ -237,3 +237,11 @@ def test_without_the_gate_nothing_is_admitted_in_part(is_on: bool, started: bool
     decides = deployed(gates={"PartialAdmission": is_on})
     (job,) = history(decides, [(elastic("part", 12, minCount=4), 100.0)]).jobs
     assert bool(job.turns) is started
+
+
+def test_slices_that_name_each_other_are_read() -> None:
+    circle = [running(elastic("one", 2, after="two"), 2), running(elastic("two", 2, after="one"), 2)]
+    document = {"items": [{"kind": "Workload", **item} for item in circle] + [cluster_queue("a")]}
+    assert read_snapshot(json.dumps(document), 60.0).seconds == {"a/one": 60.0, "a/two": 60.0}
+    decides = deployed()
+    assert [job.finished for job in history(decides, [(elastic("own", 2, after="own"), 60.0)]).jobs] != [None]
