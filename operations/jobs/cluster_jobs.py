@@ -15,6 +15,8 @@ from ...planning.jobs.plan import engine_of
 from ...planning.jobs.queue import KAI_QUEUE_LABEL, YUNIKORN_QUEUE_LABEL
 from ...planning.quota.amounts import amount_of, is_accelerator
 from ...planning.quota.team_names import team_namespace
+from ...planning.simulation.snapshot import name_of
+from ...planning.simulation.traces.workload_list import slice_before
 from ..doctor.bundle import moment
 from ..doctor.pods import Pod
 from ..gates.jobs import state_of
@@ -136,7 +138,10 @@ class ClusterJob:
     def asks(self) -> dict[str, int]:
         """What it asks for by resource: of its Workloads, else of its pods that have not ended."""
         if self.workloads:
-            return _sum(pair for item in self.workloads for pair in _of_workload(item))
+            # A slice that takes another's place asks for all that the job will have.
+            before = {slice_before(item) for item in self.workloads}
+            last = [item for item in self.workloads if name_of(item) not in before]
+            return _sum(pair for item in last for pair in _of_workload(item))
         # Pods alone would leave out those of a suspended job, which Kueue has not let be made.
         running = [pod for pod in self.pods if pod.phase not in ("Succeeded", "Failed")]
         return _sum((_of_pod(pod.spec), 1) for pod in running)

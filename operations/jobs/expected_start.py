@@ -15,6 +15,7 @@ from ...planning.simulation.assumptions import (
 )
 from ...planning.simulation.snapshot import COMMAND, name_of, read_snapshot
 from ...planning.simulation.summary.forecast import forecast
+from ...planning.simulation.traces.workload_list import slice_before
 from ..kubernetes.kubectl import Kubectl, Refused
 from ..output.tables import Block
 from ..simulation.decisions import ENGINES, remaining
@@ -31,13 +32,15 @@ class Expected(NamedTuple):
 
 
 def expected_start(kubectl: Kubectl, environment: Environment, job: ClusterJob) -> Expected | None:
-    """When a job starts of which one Workload waits; None where Kueue does not decide about it, or decides in parts.
+    """When a job starts, or grows, of which one Workload waits; None where Kueue does not decide about it, or in parts.
 
     Where the cluster does not show enough to whoever asks, or Kueue would refuse its policy, the answer says that.
     """
-    if not kubectl.is_real or engine_of(environment) not in ENGINES or len(job.workloads) != 1 or not job.waiting:
+    if not kubectl.is_real or engine_of(environment) not in ENGINES or len(job.waiting) != 1:
         return None
     (workload,) = job.waiting
+    if len(job.workloads) > 1 and not slice_before(workload):
+        return None
     assumptions = Assumptions(failures_per_node_hour=NODE_FAILURES_PER_HOUR)
     try:
         snapshot = read_snapshot(kubectl.run(*COMMAND.split()[1:]), DEFAULT_SECONDS)
@@ -48,7 +51,8 @@ def expected_start(kubectl: Kubectl, environment: Environment, job: ClusterJob) 
         return _unknown("it has just stopped waiting")
     except (CommandError, InvalidValue) as error:
         return _unknown(str(error))
-    result = forecast(outcome, workload["metadata"]["name"])._replace(job=job.name)
+    name = workload["metadata"]["name"] if slice_before(workload) else job.name
+    result = forecast(outcome, workload["metadata"]["name"])._replace(job=name)
     dated = following_sentences(snapshot, environment, assumptions.check_seconds)
     sentences = [*snapshot.assumptions, NOBODY_ELSE, AS_IN_THE_FILE, *dated, *assumptions.sentences()]
     lines = [*forecast_lines(result), f"assumed: {'; '.join(sentences)}"]

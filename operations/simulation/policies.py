@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from ...cdk8s_charts.kueue import kueue_objects
-from ...config.catalog.instance_types import Catalog
+from ...config.catalog.instance_types import Catalog, environment_types
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...config.settings.governance.teams import Engine, Override
@@ -19,6 +19,7 @@ from ...planning.quota.overrides import override_moments, with_overrides
 from ...planning.quota.policy import countable_groups, environment_policy
 from ...planning.quota.task_governance_objects import fair_sharing, priority_objects, quota_objects
 from ...planning.simulation.assumptions import CHECKS
+from ...planning.simulation.kueue.feature_gates import not_simulated
 from ...planning.simulation.plan_windows import dated_plans, plan_moments, plan_windows, present_nodes
 from ...planning.simulation.planned_nodes import LAYOUT, planned_nodes
 from ...planning.simulation.snapshot import Snapshot
@@ -148,6 +149,7 @@ def policy_of(environment: Environment, types: Catalog) -> Policy:
     deployed = _deployed(environment, types)
     nodes = planned_nodes(environment, types)
     decides, sentences = (engine, (LAYOUT,)) if engine == "kueue" else ("hyperpod", (_AS_READ, LAYOUT))
+    sentences = (*sentences, *not_simulated(deployed.configuration))
     return Policy(environment, decides, (*deployed.objects, *nodes), deployed.configuration, sentences)
 
 
@@ -206,6 +208,7 @@ def following_sentences(snapshot: Snapshot, environment: Environment, checks: fl
         environment: Whose windows of training plans, overrides and budgets are to come.
         checks: Seconds until AdmissionChecks are ready.
     """
+    yield from not_simulated(_deployed(environment, environment_types(environment.instance_types)).configuration)
     if any(item["kind"] == "ClusterQueue" and item["spec"].get("admissionChecksStrategy") for item in snapshot.objects):
         yield CHECKS.format(checks)
     plans = dated_plans(environment, snapshot.taken, math.inf)

@@ -13,6 +13,8 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 ELASTIC_ANNOTATION = "kueue.x-k8s.io/elastic-job"
 """What lets a job of Kueue grow and shrink. Source: Kueue 0.19.2, `pkg/workloadslicing`."""
+REPLACEMENT = "kueue.x-k8s.io/workload-slice-replacement-for"
+"""Of a Workload of such a job: `NAMESPACE/NAME` of the one whose place it takes. Source: as above."""
 KAI_QUEUE_LABEL = "kai.scheduler/queue"
 # KAI takes pods with a priority of 100 or more as ones that nobody may stop, unless they say otherwise.
 # Source: KAI Scheduler documentation, workload priority, 2026-11.

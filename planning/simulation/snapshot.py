@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from ...config.errors import InvalidValue
 from .traces.times import timestamp
-from .traces.workload_list import condition
+from .traces.workload_list import condition, slice_before
 
 KINDS: Final = (
     *("ResourceFlavor", "Topology", "Cohort", "ClusterQueue", "LocalQueue", "WorkloadPriorityClass", "Node"),
@@ -66,8 +66,9 @@ def read_snapshot(text: str, default_seconds: float) -> Snapshot:
         raise InvalidValue("none of its objects says when it was made, so it is of no time")
     # kubectl prints no time of its own; the newest that an object tells is closest to it.
     taken = max(times)
-    typical = _typical(ended)
-    seconds = {name_of(item): _seconds(item, typical, default_seconds, taken) for item in waiting}
+    by_name = {name_of(item): item for item in workloads}
+    typical = _typical(ended, by_name)
+    seconds = {name_of(item): _seconds(item, by_name, typical, default_seconds, taken) for item in waiting}
     guessed = sum(1 for item in waiting if queue_of(item) not in typical)
     known_to_last = len(waiting) - guessed
     assumptions = (
@@ -104,20 +105,37 @@ def _times(item: Object) -> list[float]:
     return [timestamp(text) for text in texts if text]
 
 
-def _typical(ended: list[Object]) -> dict[str, float]:
-    """The median duration of what ended, by queue."""
+def _began(workload: Object, by_name: Mapping[str, Object]) -> float | None:
+    """When a Workload was admitted; of a slice of an elastic job, when the first of those before it was."""
+    first, before = workload, set[str]()
+    while (name := slice_before(first)) in by_name and name not in before:
+        before.add(name)
+        first = by_name[name]
+    return condition(first, "Admitted")
+
+
+def _typical(ended: list[Object], by_name: Mapping[str, Object]) -> dict[str, float]:
+    """The median duration of what ended, by queue; elastic jobs end with their last slice."""
+    replaced = {slice_before(item) for item in by_name.values() if condition(item, "Admitted") is not None}
     durations: dict[str, list[float]] = {}
     for item in ended:
-        started, finished = condition(item, "Admitted"), condition(item, "Finished")
+        started, finished = _began(item, by_name), condition(item, "Finished")
+        if name_of(item) in replaced:
+            continue
         if started is not None and finished is not None:
             durations.setdefault(queue_of(item), []).append(max(finished - started, 0.0))
     return {queue: median(values) for queue, values in durations.items()}
 
 
-def _seconds(workload: Object, typical: Mapping[str, float], default: float, taken: float) -> float:
-    started = condition(workload, "Admitted")
+def _seconds(
+    workload: Object, by_name: Mapping[str, Object], typical: Mapping[str, float], default: float, taken: float
+) -> float:
+    """How long a Workload runs in all, since its own admission."""
+    started, began = condition(workload, "Admitted"), _began(workload, by_name)
     most = workload["spec"].get("maximumExecutionTimeSeconds")
     seconds = typical.get(queue_of(workload), default)
     if most is not None:
         seconds = min(seconds, float(most))
-    return max(seconds, taken - started) if started is not None else seconds
+    if started is None or began is None:
+        return seconds
+    return max(seconds - (started - began), taken - started)

@@ -6,30 +6,21 @@ Prints for each suite how many cases are equal, different, and unsupported with 
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from podwright.planning.simulation.kueue import fair
 from podwright.planning.simulation.kueue.admitted import domains, work_in
 from podwright.planning.simulation.kueue.cycle import Scheduler, Status
+from podwright.planning.simulation.kueue.feature_gates import feature_gates, is_simulated
 from podwright.planning.simulation.kueue.flavors import Assigner, Mode, Rank
 from podwright.planning.simulation.kueue.policy import Policy, policy
 from podwright.planning.simulation.kueue.preemption import Target, classical
 from podwright.planning.simulation.kueue.second_pass import has_delayed_places, has_other_node
 from podwright.planning.simulation.kueue.topology import Domains, NoPlacement, Part
-from podwright.planning.simulation.kueue.work import Placement, Work, pod_set, taken
-
-GATES: Final = {
-    *(
-        "TASRecomputeAssignmentWithinSchedulingCycle",
-        "PartialAdmission",
-        "VectorizedResourceRequests",
-        "TASProfileMixed",
-        "TASMultiLayerTopology",
-    )
-}
-"""Feature gates that the simulator has turned on, as Kueue has by default."""
+from podwright.planning.simulation.kueue.work import Placement, Work, pod_set, taken, work_of
 
 
 class Unsupported(Exception):
@@ -46,11 +37,13 @@ class Result(NamedTuple):
     unsupported: str = ""
 
 
-def _gates(case: Mapping[str, Any]) -> None:
-    for gate, value in (case.get("featureGates") or {}).items():
-        if value and gate in GATES:
-            continue
-        raise Unsupported(f"gate {gate}: {'on' if value else 'off'}")
+def _gates(case: Mapping[str, Any]) -> dict[str, Any]:
+    """The gates of a case as a manager's configuration."""
+    gates = case.get("featureGates") or {}
+    for gate, value in gates.items():
+        if not is_simulated(gate, value):
+            raise Unsupported(f"gate {gate}: {'on' if value else 'off'}")
+    return {"featureGates": gates}
 
 
 def _kind(kind: str, items: Any) -> list[dict[str, Any]]:
@@ -61,9 +54,6 @@ def _work(item: Mapping[str, Any], decides: Policy) -> Work:
     """A Workload with what it holds."""
     if any(each["template"]["spec"]["containers"][0]["resources"].get("limits") for each in item["spec"]["podSets"]):
         raise Unsupported("limits of containers")
-    status = item.get("status") or {}
-    if status.get("reclaimablePods"):
-        raise Unsupported("reclaimable pods")
     return work_in(decides, item)
 
 
@@ -113,14 +103,14 @@ _POSSIBLE: Final = (Mode.NO_CANDIDATES, Mode.PREEMPT, Mode.RECLAIM)
 
 def flavors(data: Mapping[str, Any]) -> str:
     case = data["tc"]
-    _gates(case)
+    gates = _gates(case)
     queues = [case["clusterQueue"], *filter(None, [case.get("secondaryClusterQueue")])]
     objects = _kind("ClusterQueue", queues) + _kind("ResourceFlavor", data["resourceFlavors"].values())
     objects += [
         {"kind": "Topology", "metadata": {"name": name}, "spec": {"levels": [{"nodeLabel": "kubernetes.io/hostname"}]}}
         for name in ("tas-topo-a", "tas-topo-b")
     ]
-    decides = policy(objects, {"fairSharing": {"enable": True}} if case.get("enableFairSharing") else {})
+    decides = policy(objects, gates | ({"fairSharing": {"enable": True}} if case.get("enableFairSharing") else {}))
     queue = decides.queues[case["clusterQueue"]["metadata"]["name"]]
     for key, used in (("clusterQueueUsage", queue), ("secondaryClusterQueueUsage", None)):
         holder = used or next((each for each in decides.queues.values() if each is not queue), None)
@@ -136,9 +126,10 @@ def flavors(data: Mapping[str, Any]) -> str:
         for pair in [json.loads(text)]
     }
     work = Work("wl", "", "wl", queue.name, 0, 0.0, tuple(pod_set(item) for item in case["wlPods"]))
-    assignment = Assigner(decides, lambda queue, work, fr, value: simulated.get(fr)).assign(
-        work, [pods.count for pods in work.pod_sets]
-    )
+    counts = [pods.count for pods in work.pod_sets]
+    replaced = _slice(case["preemptWorkloadSlice"], work) if case.get("preemptWorkloadSlice") else None
+    assigner = Assigner(decides, lambda queue, work, fr, value: simulated.get(fr))
+    assignment = assigner.assign(work, counts, replaced=replaced)
     mode = ("NoFit", "Preempt", "Preempt", "Preempt", "Fit")[assignment.mode]
     if mode != data["gotMode"]:
         return f"{mode}, not {data['gotMode']}: {assignment.reason}"
@@ -151,6 +142,14 @@ def flavors(data: Mapping[str, Any]) -> str:
     return "" if assignment.borrowing == borrowing else f"borrowing {assignment.borrowing}, not {borrowing}"
 
 
+def _slice(info: Mapping[str, Any], work: Work) -> Work:
+    """A slice that holds what Kueue knows of it."""
+    totals = [{each["name"]: each["value"] for each in item["Requests"]} for item in info["TotalRequests"]]
+    pod_sets = [replace(pods, count=1, requests=total) for pods, total in zip(work.pod_sets, totals, strict=True)]
+    flavors = tuple(item["Flavors"] for item in info["TotalRequests"])
+    return Work("old", "", "old", work.queue, 0, 0.0, tuple(pod_sets), tuple(1 for _ in pod_sets), flavors)
+
+
 # --------------------------------------------------------------------------------------------- cycles
 
 _NAMESPACES: Final = {
@@ -161,7 +160,7 @@ _NAMESPACES: Final = {
 
 def cycle(data: Mapping[str, Any], *, is_fair: bool = False, by_topology: bool = False) -> str:
     case = data["tc"]
-    _gates(case)
+    gates = _gates(case)
     if case.get("admissionError") or case.get("objects") or case.get("patchStatusErr"):
         raise Unsupported("errors of the API server and limit ranges")
     for field in ("multiKueueWorkloads", "disableLendingLimit"):
@@ -175,14 +174,14 @@ def cycle(data: Mapping[str, Any], *, is_fair: bool = False, by_topology: bool =
     objects += _kind("Topology", case.get("topologies")) + _kind("Node", case.get("nodes"))
     objects += _kind("Pod", case.get("pods")) + _kind("AdmissionCheck", case.get("admissionChecks"))
     fairly = is_fair or case.get("enableFairSharing")
-    decides = policy(objects, {"fairSharing": {"enable": True}} if fairly else {})
+    decides = policy(objects, gates | ({"fairSharing": {"enable": True}} if fairly else {}))
     if not by_topology:
         decides.namespaces = _NAMESPACES
     waiting: dict[str, list[Work]] = {}
     works: dict[str, Work] = {}
     for item in case["workloads"]:
-        if any(key in json.dumps(item) for key in ("workload-slice", "schedulingGates")):
-            raise Unsupported("slices of elastic work")
+        if "schedulingGates" in json.dumps(item):
+            raise Unsupported("pods behind gates")
         work = _work(item, decides)
         works[f"{work.namespace}/{work.name}"] = work
         if work.reserved is None and work.queue and item["spec"].get("active", True):
@@ -208,7 +207,7 @@ def cycle(data: Mapping[str, Any], *, is_fair: bool = False, by_topology: bool =
         f"{target.work.namespace}/{target.work.name}"
         for entry in entries
         if entry.status is Status.PREEMPTING
-        for target in entry.targets
+        for target in entry.victims
         if not target.work.evicted
     )
     expected_victims = sorted(
@@ -285,13 +284,11 @@ def _short(placed: list[tuple[tuple[str, ...], int]]) -> list[tuple[str, int]]:
 
 def placement(data: Mapping[str, Any]) -> str:
     case = data["tc"]
-    _gates(case)
+    gates = _gates(case)
     text = json.dumps(case["podSets"])
     for field in ("previousAssignment", "PreviousAssignment"):
         if field in text:
             raise Unsupported(f"field {field}")
-    if case.get("workload"):
-        raise Unsupported("a workload that was placed before")
     levels = tuple(case["levels"])
     own = ("f", case.get("nodeLabels") or {}, "t")
     tree = Domains({"t": levels}, [own], case["nodes"], taken(case.get("pods") or []))
@@ -300,7 +297,7 @@ def placement(data: Mapping[str, Any]) -> str:
     for each in case.get("priorOwnUsage") or []:
         requests = tuple((part["name"], part["value"]) for part in each["SinglePodRequests"])
         tree.hold([Placement("f", tuple(each["Values"]), each["Count"], requests)])
-    parts = []
+    parts, lost = [], (case.get("workload") or {}).get("status", {}).get("unhealthyNodes")
     for number, item in enumerate(case["podSets"]):
         template = {
             "spec": {"containers": [], "tolerations": item.get("tolerations"), "nodeSelector": item.get("nodeSelector")}
@@ -318,7 +315,7 @@ def placement(data: Mapping[str, Any]) -> str:
         parts.append(Part(pods, item["count"], "f"))
     expected = [each for pods in case["podSets"] for each in [_wanted(pods)]]
     try:
-        placed = tree.place(parts)
+        placed = _replaced(case["workload"], parts, lost[0]["name"], tree, gates) if lost else tree.place(parts)
     except NoPlacement as refused:
         return "" if all(each is None for each in expected) else f"refused: {refused}; not {expected}"
     actual = [
@@ -330,6 +327,24 @@ def placement(data: Mapping[str, Any]) -> str:
         for part in parts
     ]
     return "" if actual == expected else f"{actual}, not {expected}"
+
+
+def _replaced(
+    workload: Mapping[str, Any], parts: Sequence[Part], node: str, tree: Domains, gates: Mapping[str, Any]
+) -> tuple[Placement, ...]:
+    """Where pods are after their work has lost a node. Raises NoPlacement."""
+    work = work_of(workload, "", (), {}, {})
+    work.pod_sets = tuple(part.pods for part in parts)
+    assigned = {each["name"]: each for each in workload["status"]["admission"]["podSetAssignments"]}
+    work.placements = tuple(
+        Placement("f", values, count, tuple(sorted(part.pods.requests.items())), part.pods.name)
+        for part in parts
+        for values, count in domains(assigned[part.pods.name]["topologyAssignment"])
+    )
+    tree.hold(work.placements)
+    if not has_other_node(Policy({}, {}, {}, {}, domains=tree, gates=feature_gates(gates)), work, node):
+        raise NoPlacement("no other node")
+    return work.placements
 
 
 def _wanted(item: Mapping[str, Any]) -> list[tuple[tuple[str, ...], int]] | None:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from kubernetes import client, config, watch
 
 from api_server import ApiServer, until
-from made_policies import API, NAMESPACE, MadePolicy, Object, job, made_policy
+from made_policies import API, NAMESPACE, MadePolicy, Object, job, larger, made_policy
 from podwright.planning.simulation.assumptions import Assumptions
 from podwright.planning.simulation.kueue.admitted import domains, work_in
 from podwright.planning.simulation.kueue.events import UNPARK_SECONDS, Run
@@ -80,6 +80,8 @@ class Outcome:
     steps: int = 0
     preemptions: int = 0
     admissions: int = 0
+    growths: int = 0
+    """How often a slice has taken another's place."""
     differences: list[Difference] = field(default_factory=list)
     by_chance: int = 0
     """Policies about which Kueue itself decided otherwise when they were played again."""
@@ -180,7 +182,8 @@ class Cluster:
     def _conclude(self, name: str, *changes: tuple[str, str], **status: None) -> Object:
         """Change conditions of a Workload."""
         current, now = self.workloads[name], datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        remaining = [each for each in current["status"]["conditions"] if each["type"] not in dict(changes)]
+        before = current.get("status", {}).get("conditions", ())
+        remaining = [each for each in before if each["type"] not in dict(changes)]
         new = [
             {"type": kind, "status": value, "reason": "Played", "message": "", "lastTransitionTime": now}
             for kind, value in changes
@@ -274,19 +277,50 @@ class Stream:
 
     def choose(self, *, frees: bool) -> bool:
         """Choose what happens next; returns whether anything can."""
-        evicted = sorted(name for name, each in self.jobs.items() if each.work.evicted)
+        evicted = sorted(name for name, each in self.jobs.items() if each.work.evicted and each.finished is None)
         running = sorted(name for name, each in self.jobs.items() if each.work.reserved is not None)
         if not frees:
-            self.steps.append(Step("create", job(self.made)))
+            growing = self._growing()
+            grows = growing and self.made.chance.random() < 0.5
+            before = growing[self.made.chance.choice(sorted(growing))] if grows else None
+            self.steps.append(Step("create", larger(self.made, before) if before else job(self.made)))
         elif evicted:
             self.steps.append(Step("release", evicted[0]))
         elif running:
             self.steps.append(Step("finish", self.made.chance.choice(running)))
         return not frees or bool(running)
 
+    def _growing(self) -> dict[str, Object]:
+        """Jobs that run with all their pods, and of which no other slice has come; by name."""
+        if not self.made.is_elastic:
+            return {}
+        created = [step.subject for step in self.steps if step.kind == "create"]
+        return {
+            item["metadata"]["name"]: item
+            for item in created
+            if self._state(self.jobs[item["metadata"]["name"]]).of == "runs"
+            and not self._slices_after(item["metadata"]["name"])
+            and all("minCount" not in pods for pods in item["spec"]["podSets"])
+        }
+
+    def _slices_after(self, name: str) -> list[str]:
+        """The slice that has come to take the place of a job's, and has not ended."""
+        return [
+            other
+            for other, each in self.jobs.items()
+            if each.work.replaces == f"{NAMESPACE}/{name}" and each.finished is None
+        ]
+
     def act(self, cluster: Cluster) -> Object:
         """Let it happen in the cluster. Returns the Workload."""
-        return getattr(cluster, self.steps[-1].kind)(self.steps[-1].subject)
+        step, after = self.steps[-1], []
+        if step.kind != "create" and self.jobs[step.subject].finished is None:
+            after = self._slices_after(step.subject)
+        if after and step.kind == "finish":
+            # As the controller of an elastic job ends what has no use any more; this first, or it might start.
+            cluster.finish(after[0])
+        # And of two slices without quota it ends the older one.
+        return getattr(cluster, "finish" if after else step.kind)(step.subject)
 
     def simulate(self, workload: Object, time: float) -> None:
         """Let it happen in the simulator."""
@@ -434,7 +468,9 @@ def play(cluster: Cluster, policies: Sequence[MadePolicy], comes: int, turns: in
     cluster.all(lambda item: cluster.server.merge(item, {"spec": {"stopPolicy": "Hold"}}), queues)
     runs = [stream.run for stream in streams]
     outcome.preemptions = sum(len(run.preemptions) for run in runs)
-    outcome.admissions = sum(len(each.turns) for run in runs for each in run.jobs.values())
+    jobs = [each for run in runs for each in run.jobs.values()]
+    outcome.admissions = sum(len(each.turns) for each in jobs)
+    outcome.growths = sum(bool(each.work.replaces and each.turns) for each in jobs)
     return outcome
 
 

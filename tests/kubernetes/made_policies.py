@@ -6,11 +6,15 @@ head of a strict queue tries flavors in turn forever, so strict queues have one 
 matter of time.
 """
 
+import copy
 import random
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 Object = dict[str, Any]
+REPLACEMENT: Final = "kueue.x-k8s.io/workload-slice-replacement-for"
+_EVERY: Final = 4
+"""Of so many policies one has jobs that grow, and another some with layers of slices."""
 API: Final = "kueue.x-k8s.io/v1beta2"
 NAMESPACE: Final = "default"
 GPU: Final = "example.com/gpu"
@@ -39,6 +43,16 @@ class MadePolicy:
     levels: list[str] = field(default_factory=list)
     resources: list[str] = field(default_factory=list)
     jobs: int = 0
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether its jobs grow."""
+        return self.seed % _EVERY == 3
+
+    @property
+    def is_layered(self) -> bool:
+        """Whether its jobs have slices within slices, where it has levels for them."""
+        return self.seed % _EVERY == 2 and len(self.levels) > 1
 
 
 def made_policy(seed: int, *, is_fair: bool, mark: str = "") -> MadePolicy:
@@ -72,11 +86,23 @@ def job(made: MadePolicy) -> Object:
             _group(made, pod_sets)
     elif pod_sets[0]["count"] > 1 and chance.random() < 0.25:
         # Of fewer pods than a slice has, Kueue writes an admission that the API server refuses, and tries it forever.
-        least = pod_sets[0].get("topologyRequest", {}).get("podSetSliceSize", 1)
+        request = pod_sets[0].get("topologyRequest", {})
+        layers = request.get("podsetSliceRequiredTopologyConstraints", [{"size": 1}])
+        least = request.get("podSetSliceSize", layers[0]["size"])
         pod_sets[0]["minCount"] = chance.randint(least, max(least, pod_sets[0]["count"] - 1))
     spec = {"queueName": chance.choice(made.queues), "priority": chance.choice(_PRIORITIES), "podSets": pod_sets}
     result = _object("Workload", f"{made.name}-job-{made.jobs}", spec)
     result["metadata"]["namespace"] = NAMESPACE
+    return result
+
+
+def larger(made: MadePolicy, before: Object) -> Object:
+    """A slice of an elastic job that takes the place of the one before, with more pods in its first set."""
+    made.jobs += 1
+    result = _object("Workload", f"{made.name}-job-{made.jobs}", copy.deepcopy(before["spec"]))
+    key = f"{NAMESPACE}/{before['metadata']['name']}"
+    result["metadata"] |= {"namespace": NAMESPACE, "annotations": {REPLACEMENT: key}}
+    result["spec"]["podSets"][0]["count"] += made.chance.randint(1, 3)
     return result
 
 
@@ -220,6 +246,14 @@ def _topology(made: MadePolicy, count: int) -> Object:
         return {"unconstrained": True}
     level = chance.randrange(len(made.levels))
     result: Object = {kind: made.levels[level]}
+    if made.is_layered and level < len(made.levels) - 1 and count in (4, 6):
+        outer = chance.randrange(level, len(made.levels) - 1)
+        layers = [(made.levels[outer], count // chance.choice((1, 2))), (made.levels[-1], chance.choice((1, 2)))]
+        if layers[0][1] % layers[1][1] == 0:
+            result["podsetSliceRequiredTopologyConstraints"] = [
+                {"topology": label, "size": size} for label, size in layers
+            ]
+            return result
     sizes = [size for size in (2, 3) if count % size == 0]
     if sizes and chance.random() < 0.4:
         result["podSetSliceRequiredTopology"] = chance.choice(made.levels[level:])

@@ -12,11 +12,15 @@ def work_in(policy: Policy, workload: Mapping[str, Any]) -> Work:
     """A Workload as work of a policy; what it holds, if anything, is in use from now on."""
     namespace = workload["metadata"].get("namespace", "")
     queue = policy.local_queues.get((namespace, workload["spec"].get("queueName", "")), "")
-    work = work_of(workload, queue, policy.excluded, policy.pod_sets)
+    status = workload.get("status") or {}
+    reclaimable = status.get("reclaimablePods") or () if policy.gates["ReclaimablePods"] else ()
+    done = {each["name"]: each["count"] for each in reclaimable}
+    work = work_of(workload, queue, policy.excluded, policy.pod_sets, done)
+    if not policy.gates["ElasticJobsViaWorkloadSlices"]:
+        work.replaces = ""
     work.uid = work.uid or f"{namespace}/{work.name}"
     if created := workload["metadata"].get("creationTimestamp"):
         work.created = work.ordered = timestamp(created)
-    status = workload.get("status") or {}
     conditions = {each["type"]: each for each in status.get("conditions") or [] if each["status"] == "True"}
     if (evicted := conditions.get("Evicted")) and evicted.get("reason") == "PodsReadyTimeout":
         work.ordered = timestamp(evicted["lastTransitionTime"])
@@ -35,12 +39,16 @@ def work_in(policy: Policy, workload: Mapping[str, Any]) -> Work:
 def _assign(work: Work, assigned: list[dict[str, Any]], policy: Policy) -> None:
     """Take over counts, flavors, usage and places."""
     work.flavors = tuple(dict(each.get("flavors") or {}) for each in assigned)
-    work.counts = tuple(each.get("count", 0) for each in assigned)
-    for each, flavors in zip(assigned, work.flavors, strict=True):
+    # An elastic job that shrinks has fewer pods than it was admitted with, and so has one of which some are done.
+    work.counts = tuple(
+        min(each.get("count", 0), pods.count) for each, pods in zip(assigned, work.pod_sets, strict=True)
+    )
+    for each, flavors, count in zip(assigned, work.flavors, work.counts, strict=True):
+        whole = each.get("count", 0)
         for name, flavor in flavors.items():
             if (fr := policy.index.get((flavor, name))) is not None:
                 value = amount(name, (each.get("resourceUsage") or {}).get(name, "0"))
-                work.usage[fr] = work.usage.get(fr, 0) + value
+                work.usage[fr] = work.usage.get(fr, 0) + (value // whole * count if count < whole else value)
     work.placements = tuple(_placements(work, assigned, policy))
 
 

@@ -10,7 +10,7 @@ from . import fair
 from .flavors import Assigner, Assignment, Mode, Rank, lowest_subtree, preempts_while_borrowing
 from .matching import accepts
 from .policy import ClusterQueue, Policy
-from .preemption import Target, beyond_reach, classical, restore
+from .preemption import REPLACED, Target, beyond_reach, classical, restore
 from .second_pass import parts_of
 from .topology import NoPlacement, Part
 from .tree import Amounts, Node
@@ -51,6 +51,11 @@ class Entry:
     def usage(self) -> Amounts:
         """What it would use."""
         return self.assignment.usage
+
+    @property
+    def victims(self) -> list[Target]:
+        """The targets that are told to end: all but the slice whose place the work takes."""
+        return [target for target in self.targets if target.reason != REPLACED]
 
 
 @dataclass(slots=True)
@@ -222,7 +227,8 @@ class Scheduler:
         self._latest.pop(entry.work, None)
         work, assignment = entry.work, entry.assignment
         work.counts, work.flavors = assignment.counts, tuple(assignment.flavors)
-        work.usage, work.placements, work.reserved, work.tried = assignment.usage, assignment.placements, now, ()
+        work.usage = {fr: value + assignment.held.get(fr, 0) for fr, value in assignment.usage.items()}
+        work.placements, work.reserved, work.tried = assignment.placements, now, ()
         self.policy.hold(work)
         self.policy.changed(work)
 
@@ -279,9 +285,13 @@ class Scheduler:
         return Lack(queue.parent, fr), None if needed is None else needed - reach.total()
 
     def _alike(self, work: Work) -> object:
-        """What work has in common with all that is refused like it: its age counts where newer work is preempted."""
+        """What work has in common with all that is refused like it: its age counts where newer work is preempted.
+
+        And a slice that takes another's place asks for less than others of its shape.
+        """
         queue = self.policy.queues[work.queue]
-        return work if _NEWER in (queue.within, queue.reclaim) else (work.queue, work.shape)
+        counts_age = _NEWER in (queue.within, queue.reclaim)
+        return work if counts_age or work.replaces else (work.queue, work.shape)
 
     def _refusal(self, work: Work) -> _Refusal | None:
         """The last one, where it still holds."""
@@ -335,14 +345,14 @@ class Scheduler:
         if refusal := self._refusal(work):
             return refusal.assignment, []
         situation = self._situation(work)
-        if fitting := self._fitting.get(situation):
+        if not work.replaces and (fitting := self._fitting.get(situation)):
             return fitting, []
         self._has_candidates = self._asks = False
         self._assigner.weighed.clear()
         assignment, targets = self._best(work)
         if assignment.mode is not Mode.FIT:
             self._remember(work, assignment, targets)
-        elif not self._asks:
+        elif not self._asks and not work.replaces:
             if len(self._fitting) == _MOST_SITUATIONS:
                 self._fitting.clear()
             self._fitting[situation] = assignment
@@ -401,6 +411,7 @@ class Scheduler:
         return (
             assignment.mode is Mode.NO_CANDIDATES
             and len(flavors) == 1
+            and not work.replaces
             and all(pods.least is None for pods in work.pod_sets)
             and (
                 preempts_while_borrowing(self.policy, queue)
@@ -414,7 +425,7 @@ class Scheduler:
         assignment, targets = self._try(work, counts, only)
         spare = [pods.count - (pods.count if pods.least is None else pods.least) for pods in work.pod_sets]
         whole = sum(spare)
-        if assignment.mode is Mode.FIT or targets or not whole:
+        if assignment.mode is Mode.FIT or targets or not whole or not self.policy.gates["PartialAdmission"]:
             return assignment, targets
         # By halving, as Kueue does, which takes for granted that fewer pods fit wherever more do.
         low, high, last = 0, whole + 1, None
@@ -432,9 +443,12 @@ class Scheduler:
         self, work: Work, counts: Sequence[int], only: Sequence[dict[str, str]] = ()
     ) -> tuple[Assignment, list[Target]]:
         """Flavors for so many pods, and whom it takes to preempt; `only` those flavors where some are given."""
-        assignment = self._assigner.assign(work, counts, only)
+        replaced = self.policy.replaced(work)
+        assignment = self._assigner.assign(work, counts, only, replaced)
         if assignment.mode is Mode.NO_FIT:
             return assignment, []
+        # Who takes its place counts it as gone already, though its nodes are only free after that.
+        own = [Target(replaced, REPLACED)] if replaced else []
         parts = self._parts(work, assignment)
         if assignment.mode is Mode.FIT and parts and not self._placed(assignment, parts):
             self._to_preempt(assignment, parts)
@@ -446,8 +460,8 @@ class Scheduler:
                 assignment.mode, assignment.reason = Mode.NO_FIT, str(refused)
                 return assignment, []
             self._to_preempt(assignment, parts)
-            return assignment, self._targets(work, assignment, parts)
-        return assignment, []
+            return assignment, self._targets(work, assignment, parts, own)
+        return assignment, own
 
     def _placed(self, assignment: Assignment, parts: Sequence[Part]) -> bool:
         try:
@@ -474,8 +488,10 @@ class Scheduler:
         parts = parts_of(self.policy, placed)
         return [part for part in parts if not self.policy.is_delayed(work.queue, part.flavor)]
 
-    def _targets(self, work: Work, assignment: Assignment, parts: Sequence[Part]) -> list[Target]:
-        """Whom it takes to preempt; the assignment holds the places that they leave."""
+    def _targets(
+        self, work: Work, assignment: Assignment, parts: Sequence[Part], own: Sequence[Target]
+    ) -> list[Target]:
+        """Whom it takes to preempt, after the slice of its `own`; the assignment holds the places that they leave."""
 
         def is_placed() -> bool:
             return not parts or self._places(parts)
@@ -487,12 +503,16 @@ class Scheduler:
         if targets is None:
             return []
         self._has_candidates = True
-        if targets and parts:
+        if not targets:
+            return []
+        targets = [*own, *targets]
+        if parts:
             # From now on it holds what its victims make free.
-            for target in targets:
+            leaving = list({target.work.uid: target for target in targets}.values())
+            for target in leaving:
                 self.policy.release(target.work)
             assignment.placements = self.policy.domains.place(parts)
-            restore(self.policy, targets)
+            restore(self.policy, leaving)
         return targets
 
     def _places(self, parts: Sequence[Part]) -> bool:
@@ -555,6 +575,8 @@ class Scheduler:
 
     def _moved(self, entry: Entry, taken: dict[str, Target]) -> bool:
         """Whether quota fits and only the nodes do not: then other nodes of the same flavors are tried."""
+        if not self.policy.gates["TASRecomputeAssignmentWithinSchedulingCycle"]:
+            return False
         if not self._parts(entry.work, entry.assignment) or not self._fits(entry, taken, quota_alone=True):
             return False
         if self._rest and self.policy.fair_strategies:

@@ -16,6 +16,7 @@ from .cycle import Entry, Resting, Scheduler, Status, flavors_remain
 from .history import History, Job, Preemption, Turn
 from .parking import Parking
 from .policy import Policy
+from .progress import Progress
 from .queues import WaitingQueue
 from .second_pass import has_delayed_places, has_other_node
 from .tree import Node
@@ -32,6 +33,8 @@ _MOST_TRIES: Final = 100
 """After so many, work that would be tried forever is left alone: a simulation has to end."""
 _SET_ASIDE: Final = "its pods were not ready within {1:g} s {0} times, and it is tried no more (waitForPodsReady)"
 _WITHOUT_PLACE: Final = "its admission checks are ready, and its pods find no place among the nodes"
+_POD_GONE: Final = "it was one Pod on a node that is gone, and nobody makes it anew"
+_ENDED: Final = "the elastic job of which it is a slice has ended"
 _OF_BUDGETS: Final = ("period", "reached")
 _BUDGET_USED: Final = "the team's budget of {:,g} accelerator-hours is used; it waits until the period ends"
 
@@ -92,7 +95,7 @@ class Run:
 
     def __init__(self, policy: Policy, assumptions: Assumptions) -> None:
         """Nothing has happened."""
-        self.policy, self.assumptions = policy, assumptions
+        self.policy, self.assumptions, self.progress = policy, assumptions, Progress(assumptions)
         self.scheduler = Scheduler(policy)
         self.waiting = {name: WaitingQueue(number, queue) for number, (name, queue) in enumerate(policy.queues.items())}
         self.ready: set[WaitingQueue] = set()
@@ -106,6 +109,10 @@ class Run:
         self.freed: Counter[Node] = Counter()
         """How often quota has become free, by the root of a tree."""
         self.jobs: dict[int, Job] = {}
+        self.by_name: dict[str, Job] = {}
+        """Every job by `NAMESPACE/NAME` of its work, of which another may be a slice."""
+        self.successors: dict[str, Job] = {}
+        """By the same, the slice that has come to take its place."""
         self.preemptions: list[Preemption] = []
         self.events: list[tuple[float, int, str, object]] = []
         self.numbers = itertools.count()
@@ -134,7 +141,7 @@ class Run:
     def resume(self, job: Job) -> None:
         """A job that runs already."""
         work = job.work
-        self.jobs[id(work)] = job
+        self.jobs[id(work)] = self.by_name[work.key] = job
         since = work.reserved or 0.0
         job.turns.append(Turn(since, work.flavors, work.counts, work.placements))
         if work.is_admitted:
@@ -146,7 +153,7 @@ class Run:
 
     def submit(self, job: Job) -> None:
         """A job comes when its work is created."""
-        self.jobs[id(job.work)] = job
+        self.jobs[id(job.work)] = self.by_name[job.work.key] = job
         self._at(max(job.work.created, job.comes), "submit", job)
 
     def change(self, change: Change) -> None:
@@ -206,29 +213,9 @@ class Run:
         meter, number = subject
         return meter.number != number
 
-    def _lasts(self, job: Job) -> float:
-        """From admission to the end, unless something comes between."""
-        lost = self._failures(job) * (self.assumptions.repeated_seconds + self._startup(job))
-        if lost >= 1:
-            raise InvalidValue(
-                f"with {self.assumptions.failures_per_node_hour:g} failures of a node in an hour {job.work.name} loses "
-                "more than it does: it would never end"
-            )
-        return self._startup(job) + job.left / self._pace(job) / (1 - lost)
-
-    def _startup(self, job: Job) -> float:
-        """Seconds until its pods are ready."""
-        return self.assumptions.startup_seconds if job.startup is None else job.startup
-
-    def _pace(self, job: Job) -> float:
-        """Its speed with the pods that it has."""
-        return self.assumptions.pace(sum(job.turns[-1].counts), sum(pods.count for pods in job.work.pod_sets))
-
-    def _failures(self, job: Job) -> float:
-        """Of its nodes, in a second; a pod is taken to have a node."""
-        return sum(job.turns[-1].counts) * self.assumptions.failures_per_node_hour / 3600
-
     def _submit(self, now: float, job: Job) -> None:
+        if job.work.replaces and not self._grows(now, job):
+            return
         queue = self.waiting.get(job.work.queue)
         if queue is None:
             job.waits_for = f"no queue leads from {job.work.namespace} to a ClusterQueue"
@@ -253,20 +240,71 @@ class Run:
             return
         turn.end, turn.ended, job.finished, job.left = now, FINISHED, now, 0.0
         self._free(now, job.work)
+        if successor := self._successor(job):
+            self._withdraw(now, successor, _ENDED)
 
     def _gone(self, now: float, subject: tuple[Job, float]) -> None:
         """The pods of a victim have ended: it waits again, at its old place."""
         job, later = subject
         work, turn = job.work, job.turns[-1]
+        if job.finished is not None:
+            # Another slice of the job has its quota.
+            return
         turn.end = now
         self._free(now, work)
         work.evicted, work.reserved, work.usage, work.flavors, work.placements = False, None, {}, (), ()
         work.tried = ()
-        if not job.is_set_aside:
+        if successor := self._successor(job):
+            # Of two slices without quota Kueue leaves the newer one.
+            self._hand_over(now, job, successor)
+        elif not job.is_set_aside:
             self._at(now + later, "return", work)
 
     def _return(self, now: float, work: Work) -> None:
-        self._push(self.waiting[work.queue], work)
+        if self.jobs[id(work)].finished is None:
+            self._push(self.waiting[work.queue], work)
+
+    def _grows(self, now: float, job: Job) -> bool:
+        """A slice of an elastic job comes to take another's place. Returns whether it waits."""
+        work = job.work
+        before = self.by_name.get(work.replaces)
+        if before is None or before is job:
+            return True
+        if before.finished is not None:
+            job.finished, job.left, job.waits_for = now, 0.0, _ENDED
+            return False
+        self.successors[work.replaces] = job
+        if before.work.reserved is None:
+            # Kueue gives a slice without quota its new number of pods, and it waits where it has waited.
+            work.ordered = before.work.ordered
+            self._hand_over(now, before, job)
+        return True
+
+    def _successor(self, job: Job) -> Job | None:
+        """The slice that waits to take the place of a job's."""
+        result = self.successors.get(job.work.key)
+        return result if result and result.finished is None and result.work.reserved is None else None
+
+    def _hand_over(self, now: float, job: Job, successor: Job) -> None:
+        """What is left of a job is done by another slice of it."""
+        successor.left = self.progress.left_as(job, successor)
+        self._withdraw(now, job, "")
+
+    def _replace(self, now: float, job: Job, successor: Job) -> None:
+        """Another slice of a job has its quota; pods that run already work while the new ones start."""
+        left = self.progress.handed_over(now, job, successor)
+        self._free(now, job.work)
+        job.turns[-1].end, job.turns[-1].ended = now, FINISHED
+        self._withdraw(now, job, "")
+        successor.left = left
+
+    def _withdraw(self, now: float, job: Job, reason: str) -> None:
+        """A job is over as far as Kueue is concerned, whether it waits or not."""
+        job.finished, job.left, job.waits_for = now, 0.0, reason
+        if queue := self.waiting.get(job.work.queue):
+            queue.remove(job.work)
+        if (meter := self.meters.get(job.work.queue)) and job.work in meter.withheld:
+            meter.withheld.remove(job.work)
 
     def _change(self, now: float, other: Policy) -> None:
         """Another policy decides; whoever is parked is looked at, and whoever loses a node comes again."""
@@ -293,6 +331,10 @@ class Run:
             if work.evicted:
                 continue
             job = self.jobs[id(work)]
+            if work.is_pod:
+                job.is_set_aside, job.waits_for = True, _POD_GONE
+                self._stop(now, job, NODES_GONE, 0.0)
+                continue
             # Kueue looks for another node for one that is lost, and stops work that loses more at once.
             if len(domains) == 1 and has_other_node(self.policy, work, domains.pop()[-1]):
                 self._move(now, job)
@@ -506,7 +548,7 @@ class Run:
 
     def _evict(self, now: float, entry: Entry) -> bool:
         """Tell the targets of an entry to end; returns whether that is news to one."""
-        notified = [target for target in entry.targets if not target.work.evicted]
+        notified = [target for target in entry.victims if not target.work.evicted]
         for target in notified:
             victim = self.jobs[id(target.work)]
             self._stop(now, victim, target.reason, self.assumptions.grace_seconds)
@@ -540,7 +582,7 @@ class Run:
         """The pods of a job end before it does."""
         turn = job.turns[-1]
         turn.ended = reason
-        worked = max(0.0, now - turn.begun - self._startup(job)) * self._pace(job)
+        worked = self.progress.worked(now, job)
         # What came after the last checkpoint is done again, and never more than was done.
         job.left -= worked - min(worked, self.assumptions.repeated_seconds)
 
@@ -558,6 +600,8 @@ class Run:
         queue.admitted(work)
         self.touched.add(queue)
         job.waits_for = ""
+        for target in entry.targets:
+            self._replace(now, self.jobs[id(target.work)], job)
         self._charge(now, work, 1)
         job.turns.append(Turn(now, work.flavors, work.counts, work.placements))
         if queue.node.is_checked(work.held_flavors):
@@ -581,7 +625,7 @@ class Run:
     def _start(self, now: float, job: Job, most: float | None) -> None:
         """The pods of a job start: its end is foreseen, and that all are ready, or not in time."""
         self._foresee(now, job)
-        startup = self._startup(job)
+        startup = self.progress.startup(job)
         if most is not None and startup > most:
             self._at(now + most, "timeout", (job, job.turns[-1]))
         if self.policy.one_at_a_time and startup:
@@ -592,7 +636,7 @@ class Run:
         """The end of a job whose pods start, if nothing comes between."""
         turn = job.turns[-1]
         turn.begun = since
-        self._at(since + self._lasts(job), "finish", (job, turn))
+        self._at(since + self.progress.lasts(job), "finish", (job, turn))
 
 
 _Standing = frozenset[tuple[str, str]]

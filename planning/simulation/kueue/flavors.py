@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from .matching import selects, untolerated
 from .policy import ClusterQueue, Flavor, Group, Policy
@@ -41,6 +41,9 @@ class Assignment:
     """By resource, of each pod set."""
     modes: list[dict[str, Rank]] = field(default_factory=list)
     usage: dict[int, int] = field(default_factory=dict)
+    """By flavor-resource, beyond what the slice holds whose place the work takes."""
+    held: dict[int, int] = field(default_factory=dict)
+    """What that slice holds of the same."""
     counts: tuple[int, ...] = ()
     tried: list[dict[str, int]] = field(default_factory=list)
     placements: tuple[Placement, ...] = ()
@@ -57,6 +60,7 @@ class Assignment:
         }
 
 
+_OTHER_FLAVOR: Final = "could not assign {} flavor since the original workload is assigned: {}"
 Oracle = Callable[[ClusterQueue, Work, int, int], Rank | None]
 """What preemption for an amount of one flavor-resource alone would come to; None where nobody can be preempted."""
 
@@ -110,14 +114,26 @@ class Assigner:
         self.weighed: set[str] = set()
         """Flavors whose quota was looked at, until somebody empties it."""
 
-    def assign(self, work: Work, counts: Sequence[int], only: "Sequence[Mapping[str, str]]" = ()) -> Assignment:
-        """Flavors for so many pods of each set; `only` those where the cycle has chosen before."""
+    def assign(
+        self, work: Work, counts: Sequence[int], only: "Sequence[Mapping[str, str]]" = (), replaced: Work | None = None
+    ) -> Assignment:
+        """Flavors for pods.
+
+        Args:
+            work: Whose they are.
+            counts: How many of each set.
+            only: Those flavors where the cycle has chosen before.
+            replaced: A slice of the same job: of its flavors it takes what is more than that holds.
+        """
         queue = self._policy.queues[work.queue]
         result = Assignment(counts=tuple(counts))
         for members in _together(work.pod_sets):
             total = self._total(queue, [(work.pod_sets[number], counts[number]) for number in members])
             pods = [work.pod_sets[number] for number in members]
             search = _Search(self._policy, self._oracle, queue, work, pods, self._mismatches, self.weighed)
+            if replaced:
+                search.held = self._total(queue, [(replaced.pod_sets[each], replaced.counts[each]) for each in members])
+                search.bound = [replaced.flavors[number] for number in members]
             before = work.tried[members[0]] if work.tried else {}
             choice = search.groups(total, result.usage, before, only[members[0]] if only else {})
             chosen = choice.flavors
@@ -135,7 +151,10 @@ class Assigner:
                 return result
             for name, (flavor, rank) in chosen.items():
                 fr = self._policy.index[flavor, name]
-                result.usage[fr] = result.usage.get(fr, 0) + total[name]
+                held = search.held.get(name, 0)
+                if held:
+                    result.held[fr] = result.held.get(fr, 0) + held
+                result.usage[fr] = result.usage.get(fr, 0) + total[name] - held
                 result.mode = result.mode if fits else min(result.mode, rank.mode)
                 result.borrowing = max(result.borrowing, rank.borrowing)
         return result
@@ -197,6 +216,10 @@ class _Search:
     weighed: set[str]
     worst: list[Rank] = field(default_factory=list)
     """By which each of the flavors was chosen."""
+    held: Mapping[str, int] = field(default_factory=dict)
+    """By resource, what the slice holds whose place the work takes."""
+    bound: Sequence[Mapping[str, str]] = ()
+    """Its flavors by resource, of each of the pod sets."""
 
     def groups(
         self, total: Mapping[str, int], assumed: Mapping[int, int], before: Mapping[str, int], only: Mapping[str, str]
@@ -254,7 +277,13 @@ class _Search:
             worst = Rank(Mode.FIT, 0)
             for resource, value in requests.items():
                 fr = self.policy.index[name, resource]
-                rank, reason = self._rank(fr, assumed.get(fr, 0) + value, name, resource)
+                # A pod set of a group that asks for nothing of it has no flavor, which is another one for Kueue.
+                others = [each.get(resource, "none") for each in self.bound if each.get(resource) != name]
+                if others:
+                    rank, reason = Rank(Mode.NO_FIT, 0), _OTHER_FLAVOR.format(name, others[0])
+                else:
+                    more = value - self.held.get(resource, 0)
+                    rank, reason = self._rank(fr, assumed.get(fr, 0) + more, name, resource)
                 current[resource] = rank
                 if reason:
                     reasons.append(reason)

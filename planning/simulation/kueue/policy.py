@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from ....config.errors import InvalidValue
 from ...kubernetes.durations import go_seconds
+from .feature_gates import feature_gates
 from .topology import Domains
 from .tree import Node, Quota, settle
 from .work import PodSet, Work, amount, taken
@@ -124,6 +125,8 @@ class Policy:
     """The same for work that has lost some after all were ready."""
     requeuing: Requeuing = field(default_factory=Requeuing)
     """What becomes of work that was not ready in time."""
+    gates: Mapping[str, bool] = field(default_factory=feature_gates)
+    """By name, whether each of Kueue's feature gates is on."""
     one_at_a_time: bool = False
     """Whether nothing is admitted until the last work is ready."""
     count: int = 0
@@ -154,6 +157,13 @@ class Policy:
         for flavor in flavors:
             self.changes[flavor] = self.changes.get(flavor, 0) + 1
             self.borrowings[flavor] = self.borrowings.get(flavor, 0) + borrows
+
+    def replaced(self, work: Work) -> Work | None:
+        """The slice of the same elastic job whose place work takes, as long as that has quota of the same queue."""
+        if not work.replaces:
+            return None
+        holding = self.queues[work.queue].work.values()
+        return next((each for each in holding if each.key == work.replaces and each.namespace == work.namespace), None)
 
     def is_delayed(self, queue: str, flavor: str) -> bool:
         """Whether places of a flavor are chosen once a check of a queue is ready, and not with the quota."""
@@ -254,6 +264,7 @@ def policy(
         ready_seconds=go_seconds(wait["timeout"]) if wait.get("timeout") else None,
         recovery_seconds=_recovery(wait),
         requeuing=_requeuing(wait.get("requeuingStrategy") or {}),
+        gates=feature_gates(configuration),
         one_at_a_time=bool(wait.get("blockAdmission")),
     )
 

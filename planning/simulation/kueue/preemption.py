@@ -12,6 +12,8 @@ IN_QUEUE: Final = "InClusterQueue"
 RECLAMATION: Final = "InCohortReclamation"
 WHILE_BORROWING: Final = "InCohortReclaimWhileBorrowing"
 FAIR: Final = "InCohortFairSharing"
+REPLACED: Final = "WorkloadSliceReplaced"
+"""Kueue's reason for a slice of an elastic job whose place another takes: it ends, and is not preempted."""
 IsPlaced = Callable[[], bool]
 """Whether the pods find a place among the nodes, as usage is now."""
 

@@ -68,8 +68,8 @@ class WaitingQueue:
         if sticky is not None and (alike := self._waiting.get(sticky.shape)):
             position = next((number for number, (_, work) in enumerate(alike) if work is sticky), None)
             if position is not None:
-                return self._taken(alike, position)
-        return self._taken(min(self._waiting.values()), 0)
+                return self._taken(self._waiting, alike, position)
+        return self._taken(self._waiting, min(self._waiting.values()), 0)
 
     def requeue(self, entry: Entry) -> bool:
         """Put back a head that was not admitted. Returns whether it is parked."""
@@ -115,6 +115,19 @@ class WaitingQueue:
         """Park all work of a shape that waits."""
         self._parked[shape] = self._waiting.pop(shape)
         self._unchecked[shape] = None
+
+    def remove(self, work: Work) -> None:
+        """Take out work that waits no more, wherever it is; nothing where it is not here."""
+        if work in self._alone:
+            self._alone.remove(work)
+        for each in (self._waiting, self._parked):
+            alike = each.get(work.shape, [])
+            position = next((number for number, (_, other) in enumerate(alike) if other is work), None)
+            if position is not None:
+                self._taken(each, alike, position)
+        if work.shape not in self._parked:
+            self._unchecked.pop(work.shape, None)
+        self.admitted(work)
 
     def withdraw(self) -> list[Work]:
         """Take out everything, what is parked too, in its order."""
@@ -165,7 +178,7 @@ class WaitingQueue:
     def _wait(self, work: Work) -> None:
         heapq.heappush(self._waiting.setdefault(work.shape, []), (key(work), work))
 
-    def _taken(self, alike: Ordered, position: int) -> Work:
+    def _taken(self, shapes: dict[str, Ordered], alike: Ordered, position: int) -> Work:
         """Take work out of those like it."""
         if not position:
             _, work = heapq.heappop(alike)
@@ -175,5 +188,5 @@ class WaitingQueue:
             alike.pop()
             heapq.heapify(alike)
         if not alike:
-            del self._waiting[work.shape]
+            del shapes[work.shape]
         return work

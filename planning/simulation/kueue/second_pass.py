@@ -41,7 +41,12 @@ def has_delayed_places(policy: Policy, work: Work) -> bool:
 
 
 def has_other_node(policy: Policy, work: Work, node: str) -> bool:
-    """Put the pods of work that a lost node had on others, if there is room. Nothing changes where there is none."""
+    """Put the pods of work that a lost node had on others, if there is room. Nothing changes where there is none.
+
+    A Pod alone keeps its node, since it ends with it (gate SkipReassignmentForPodOwnedWorkloads).
+    """
+    if work.is_pod and policy.gates["SkipReassignmentForPodOwnedWorkloads"]:
+        return True
     domains, before = policy.domains, work.placements
     for pods in work.pod_sets:
         held = tuple(each for each in work.placements if each.pod_set == pods.name)

@@ -1,14 +1,18 @@
 """Work that waits for quota or has it: what of a Workload decides."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import ceil
 from typing import Any, Final, NamedTuple
 
+from ...jobs.queue import REPLACEMENT
 from ...quota.amounts import CPU, required_number
 
 PODS: Final = "pods"
+_GROUP: Final = "kueue.x-k8s.io/is-group-workload"
+"""Annotation of a Workload that a group of Pods owns, however many are left of it."""
+_POD: Final = [("v1", "Pod")]
 TOPOLOGY_LABEL: Final = "kueue.x-k8s.io/tas"
 """Kueue puts it on the pods of work whose places it has chosen (constant TASLabel of its API v1beta2)."""
 
@@ -104,6 +108,10 @@ class Work:
     """How often quota had become free in its tree then."""
     shape: str = ""
     """Equal for work that only its name and its time tell apart."""
+    is_pod: bool = False
+    """Whether it is one Pod, which nobody makes anew where it is lost."""
+    replaces: str = ""
+    """`NAMESPACE/NAME` of the slice of the same elastic job whose place it takes; empty where it is no such slice."""
 
     def __post_init__(self) -> None:
         self.ordered = self.ordered or self.created
@@ -113,6 +121,11 @@ class Work:
         """Give it a priority; not while it waits in a queue, which is ordered by it."""
         self.priority = priority
         self.shape = repr((priority, *(item.shape for item in self.pod_sets)))
+
+    @property
+    def key(self) -> str:
+        """`NAMESPACE/NAME`."""
+        return f"{self.namespace}/{self.name}"
 
     @property
     def held_flavors(self) -> set[str]:
@@ -125,7 +138,11 @@ class Work:
 
 
 def work_of(
-    workload: Mapping[str, Any], queue: str, excluded: tuple[str, ...], known: dict[str, tuple[PodSet, ...]]
+    workload: Mapping[str, Any],
+    queue: str,
+    excluded: tuple[str, ...],
+    known: dict[str, tuple[PodSet, ...]],
+    reclaimable: Mapping[str, int],
 ) -> Work:
     """What decides of a Workload.
 
@@ -134,11 +151,17 @@ def work_of(
         queue: The cluster queue to which its local queue leads.
         excluded: Prefixes of resources that the manager does not count.
         known: Pod sets by what objects say of them. Of thousands that wait, most are alike, and have these in common.
+        reclaimable: Pods that have done their part and need quota no more, by the name of their set.
     """
     from_metadata, spec = workload["metadata"], workload["spec"]
-    text = repr(spec["podSets"])
+    annotations = from_metadata.get("annotations") or {}
+    text = repr((spec["podSets"], reclaimable) if reclaimable else spec["podSets"])
     if text not in known:
-        known[text] = tuple(pod_set(item, excluded) for item in spec["podSets"])
+        sets = [pod_set(item, excluded) for item in spec["podSets"]]
+        known[text] = tuple(
+            replace(pods, count=max(0, pods.count - reclaimable.get(pods.name, 0))) if reclaimable else pods
+            for pods in sets
+        )
     return Work(
         uid=from_metadata.get("uid", ""),
         namespace=from_metadata.get("namespace", ""),
@@ -147,6 +170,9 @@ def work_of(
         priority=spec.get("priority") or 0,
         created=0.0,
         pod_sets=known[text],
+        is_pod=[(each["apiVersion"], each["kind"]) for each in from_metadata.get("ownerReferences") or ()] == _POD
+        and annotations.get(_GROUP) != "true",
+        replaces=annotations.get(REPLACEMENT, ""),
     )
 
 

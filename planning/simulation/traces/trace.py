@@ -52,6 +52,8 @@ class TracedJob:
     """A node label within one value of which all its pods have to lie; empty where that does not matter."""
     startup: float | None = None
     """Seconds until its pods are ready; None as is assumed of all."""
+    replaces: str = ""
+    """The job of the same team that it continues with another number of pods; empty where it begins by itself."""
 
 
 class TraceProblem(NamedTuple):

@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any, Final
 
 from ....config.errors import InvalidValue
+from ...jobs.queue import REPLACEMENT
 from ...quota.amounts import GPU, NEURON, required_number
 from .comma_separated import negative
 from .times import timestamp
@@ -52,13 +53,13 @@ def read_workloads(text: str, teams: Mapping[str, str]) -> Trace:
             jobs.append(replace(job, seconds=ended - started))
     problems += [negative(job) for job in jobs if job.seconds < 0]
     jobs = [job for job in jobs if job.seconds >= 0]
-    estimated = _estimated(jobs, open_jobs, newest)
+    estimated = _estimated([job for job in _whole(jobs) if not job.replaces], open_jobs, newest)
     problems += [
         TraceProblem(job.line, "no duration", f"{job.name} has not ended, and nothing of {job.team} has")
         for job, _ in open_jobs
         if job.line not in estimated
     ]
-    taken = sorted([*jobs, *estimated.values()], key=lambda job: (job.submitted, job.line))
+    taken = sorted(_whole([*jobs, *estimated.values()]), key=lambda job: (job.submitted, job.line))
     assumptions = (f"{len(estimated)} jobs that have not ended run as long as the median of their team's that have",)
     return traced("Workloads of Kueue", taken, problems, assumptions=assumptions if estimated else ())
 
@@ -68,6 +69,22 @@ def condition(workload: Object, kind: str) -> float | None:
     conditions = workload.get("status", {}).get("conditions", ())
     times = [item["lastTransitionTime"] for item in conditions if item["type"] == kind and item["status"] == "True"]
     return timestamp(times[0]) if times else None
+
+
+def slice_before(workload: Object) -> str:
+    """`NAMESPACE/NAME` of the slice of the same elastic job whose place a Workload takes; empty where there is none."""
+    return (workload["metadata"].get("annotations") or {}).get(REPLACEMENT, "")
+
+
+def _whole(jobs: Sequence[TracedJob]) -> list[TracedJob]:
+    """Jobs that others continue, with all that these do, in proportion to their pods."""
+    result = {(job.team, job.name): job for job in jobs}
+    for job in sorted(jobs, key=lambda item: -item.submitted):
+        before = result.get((job.team, job.replaces))
+        if job.replaces and before:
+            more = result[job.team, job.name].seconds * job.pods / before.pods
+            result[before.team, before.name] = replace(before, seconds=before.seconds + more)
+    return list(result.values())
 
 
 def _estimated(
@@ -122,6 +139,7 @@ def _job(item: Object, line: int, teams: Mapping[str, str]) -> tuple[TracedJob, 
         or "",
         least_pods=least if least is not None and least < count else None,
         topology=topology.get("required", ""),
+        replaces=slice_before(item).removeprefix(f"{namespace}/"),
     )
     return job, condition(item, "Admitted") or condition(item, "QuotaReserved")
 

@@ -7,6 +7,7 @@ from typing import Any
 from ....config.settings.governance.kueue import KUEUE_API
 from ....config.settings.governance.teams import Engine
 from ...jobs.plan import GROUP_LABEL, TYPE_LABEL
+from ...jobs.queue import REPLACEMENT
 from ...quota.amounts import quantity
 from ...quota.team_names import local_queue, priority_class, team_namespace
 from .requested_work import RequestedJob, Shape
@@ -45,10 +46,7 @@ def workload(
         spec |= {"priority": priorities[job.priority], "priorityClassRef": reference}
     created = datetime.fromtimestamp(job.submitted, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     namespace = team_namespace(engine, job.team)
-    return {
-        "apiVersion": KUEUE_API,
-        "kind": "Workload",
-        # Names of a trace may repeat, and uids decide between equals.
-        "metadata": {"name": job.name, "namespace": namespace, "uid": f"{job.line:09}", "creationTimestamp": created},
-        "spec": spec,
-    }
+    slices = {"annotations": {REPLACEMENT: f"{namespace}/{job.replaces}"}} if job.replaces else {}
+    # Names of a trace may repeat, and uids decide between equals.
+    metadata = {"name": job.name, "namespace": namespace, "uid": f"{job.line:09}", "creationTimestamp": created}
+    return {"apiVersion": KUEUE_API, "kind": "Workload", "metadata": metadata | slices, "spec": spec}

@@ -38,6 +38,7 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
                     f"{outcome.steps:,}",
                     f"{outcome.admissions:,}",
                     f"{outcome.preemptions:,}",
+                    f"{outcome.growths:,}",
                     f"{outcome.real_seconds:.0f} s",
                     f"{outcome.simulated_seconds:.1f} s",
                     f"{outcome.by_chance}",
@@ -45,5 +46,16 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
                 ]
             )
         cluster.close()
-    header = ["preemption", "policies", "steps", "admissions", "preemptions", "Kueue", "simulator", "once", "always"]
+    header = [
+        "preemption",
+        "policies",
+        "steps",
+        "admissions",
+        "preemptions",
+        "grown",
+        "Kueue",
+        "simulator",
+        "once",
+        "always",
+    ]
     return Report(markdown(header, rows), not differences)

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -240,24 +241,26 @@ def test_why_a_job_had_to_go_for_one_of_its_own_team(project: Path, capsys: Capt
     assert "couldn't assign flavors" in answer["kueue"][0]
 
 
+def complete(project: Path, items: list[Any]) -> None:
+    """With the queues and the nodes of the environment."""
+    environment = load_environment(project / "environments/two-teams.yaml").environment
+    chosen = policy_of(environment, environment_types(environment.instance_types)).objects
+    items[:] = [item for item in items if item["kind"] != "LocalQueue"] + [*chosen]
+    names = iter(sorted({item["spec"]["nodeName"] for item in items if item["kind"] == "Pod"}))
+    for number, item in enumerate(items):
+        item["metadata"].setdefault("uid", f"uid-{number}")
+        labels = item["metadata"].get("labels") or {}
+        if item["kind"] == "Node" and labels["sagemaker.amazonaws.com/instance-group-name"] == "training":
+            item["metadata"] |= {"name": next(names)}
+            labels["kubernetes.io/hostname"] = item["metadata"]["name"]
+
+
 def test_why_says_when_it_would_start(project: Path, change: Change, capsys: Capture) -> None:
     """Team B runs on all nodes, for the four hours that work runs of which nothing is known."""
 
-    def complete(items: list[Any]) -> None:
-        environment = load_environment(project / "environments/two-teams.yaml").environment
-        chosen = policy_of(environment, environment_types(environment.instance_types)).objects
-        items[:] = [item for item in items if item["kind"] != "LocalQueue"] + [*chosen]
-        names = iter(sorted({item["spec"]["nodeName"] for item in items if item["kind"] == "Pod"}))
-        for number, item in enumerate(items):
-            item["metadata"].setdefault("uid", f"uid-{number}")
-            labels = item["metadata"].get("labels") or {}
-            if item["kind"] == "Node" and labels["sagemaker.amazonaws.com/instance-group-name"] == "training":
-                item["metadata"] |= {"name": next(names)}
-                labels["kubernetes.io/hostname"] = item["metadata"]["name"]
-
     assert called(project, "why", "train-a", "--json") == 0
     assert "it has no ClusterQueue" in json.loads(capsys.readouterr().out)["forecast"]["unknown"]
-    change(complete)
+    change(partial(complete, project))
     assert called(project, "why", "train-a", "--json") == 0
     answer = json.loads(capsys.readouterr().out)["forecast"]
     # First team B takes the half that it is guaranteed, and train-a asks for all; failures of nodes take seconds.
@@ -269,6 +272,25 @@ def test_why_says_when_it_would_start(project: Path, change: Change, capsys: Cap
     (project / "forbidden").write_text(OTHER)
     assert called(project, "why", "train-a") == 0
     assert "unknown: it takes the nodes and the queues of all teams, and kubectl says: Error" in capsys.readouterr().out
+
+
+def test_why_says_when_a_job_that_runs_grows(project: Path, change: Change, capsys: Capture) -> None:
+    def grow(items: list[Any]) -> None:
+        complete(project, items)
+        before = one(items, "Workload", "experiment-b")
+        metadata = before["metadata"] | {"name": "larger", "uid": "uid-larger"}
+        key = f"{OTHER}/{before['metadata']['name']}"
+        metadata["annotations"] = {"kueue.x-k8s.io/workload-slice-replacement-for": key}
+        pods = before["spec"]["podSets"][0]
+        spec = before["spec"] | {"podSets": [pods | {"count": 3}]}
+        items.append(before | {"metadata": metadata, "spec": spec, "status": {}})
+
+    change(grow)
+    assert called(project, "why", "experiment-b") == 0
+    output = capsys.readouterr().out
+    assert "2 of 2 pods run, 12 GPUs" in output, "slices of one job are not added up"
+    # Of three pods of four GPUs its team can never hold more than two.
+    assert "larger of team-b does not start: the elastic job of which it is a slice has ended" in output
 
 
 def test_a_queue_is_in_the_order_of_priority_and_time(project: Path, change: Change, capsys: Capture) -> None:

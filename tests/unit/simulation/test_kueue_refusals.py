@@ -1,17 +1,19 @@
 """What was decided holds until something makes a difference: what happens is the same as without."""
 
+import copy
 import itertools
 import random
 from collections import Counter
 from collections.abc import Callable
-from copy import copy
 from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 import pytest
 
 from kueue_objects import Object, cluster_queue, flavor, local_queue, node, workload
+from podwright.planning.jobs.queue import REPLACEMENT
 from podwright.planning.simulation.assumptions import Assumptions
 from podwright.planning.simulation.kueue import cycle
 from podwright.planning.simulation.kueue.admitted import work_in
@@ -51,7 +53,7 @@ def objects(source: random.Random) -> list[Object]:
 
 def turns(seed: int) -> list[tuple[object, ...]]:
     """Who held what, when, and why it ended."""
-    source = random.Random(seed)
+    source, of_slices = random.Random(seed), random.Random(f"slices {seed}")
     decides = policy(objects(source), {"fairSharing": {}} if seed % 3 == 0 else {"fairSharing": {"enable": True}})
     jobs = []
     for number in range(60):
@@ -62,7 +64,24 @@ def turns(seed: int) -> list[tuple[object, ...]]:
             count=count, priority=priority, **more,
         )  # fmt: skip
         jobs.append(Job(work_in(decides, item), source.choice([60.0, 300.0, 900.0])))
+        if not more and of_slices.random() < 0.3:
+            jobs.append(Job(work_in(decides, larger(item, of_slices)), 0.0))
     return happened(decides, jobs)
+
+
+def larger(before: Object, source: random.Random) -> Object:
+    """A slice of an elastic job that comes up to ten minutes after it, with one or two pods more."""
+    result = copy.deepcopy(before)
+    team, name = before["metadata"]["namespace"], before["metadata"]["name"]
+    created = datetime.fromisoformat(before["metadata"]["creationTimestamp"]) + timedelta(seconds=source.randrange(600))
+    result["metadata"] |= {
+        "name": f"{name}-larger",
+        "uid": f"{name}-larger",
+        "creationTimestamp": created.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "annotations": {REPLACEMENT: f"{team}/{name}"},
+    }
+    result["spec"]["podSets"][0]["count"] += source.randint(1, 2)
+    return result
 
 
 def happened(decides: Policy, jobs: list[Job]) -> list[tuple[object, ...]]:
@@ -242,7 +261,7 @@ def test_a_head_that_rests_takes_part_where_another_is_moved_to_other_nodes() ->
     resting = scheduler.rest(entry)
     assert resting
     # Alone, one that was moved would be where it was nominated for, with other victims.
-    assert scheduler.rest(replace(entry, assignment=copy(entry.assignment))) is None
+    assert scheduler.rest(replace(entry, assignment=copy.copy(entry.assignment))) is None
     entries = scheduler.cycle(heads("a"), 1e12, [resting])
     assert [entry.work.name for entry in entries] == ["a"]
     decides.release(entries[0].work)

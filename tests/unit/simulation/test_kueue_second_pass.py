@@ -233,3 +233,34 @@ def test_a_cluster_shows_who_has_quota_and_waits_for_its_checks() -> None:
     result = simulate(decides, [], Assumptions(check_seconds=600.0), [Job(work, 100.0)])
     assert times(result) == {"one": [(0, 700)]}
     assert held(work) == {"a1": 1}
+
+
+OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "alone", "uid": "pod"}
+
+
+def owned(annotations: dict[str, str] | None = None) -> Object:
+    item = workload("alone", "a", 8, topologyRequest={"required": HOST})
+    item["metadata"] |= {"ownerReferences": [OWNER], "annotations": annotations or {}}
+    return item
+
+
+@pytest.mark.parametrize(
+    ("item", "is_on", "node_after"),
+    [(owned(), True, "a1"), (owned(), False, "a2"), (owned({"kueue.x-k8s.io/is-group-workload": "true"}), True, "a2")],
+    ids=["a Pod", "gate off", "a group of Pods"],
+)
+def test_a_pod_alone_has_no_other_node(item: Object, is_on: bool, node_after: str) -> None:
+    decides, work = placed_on(racks("a1", "a2"), item)
+    decides.become(policy(objects(racks("a2")), {"featureGates": {"SkipReassignmentForPodOwnedWorkloads": is_on}}))
+    assert (has_other_node(decides, work, "a1"), held(work)) == (True, {node_after: 1})
+
+
+def test_nobody_makes_a_pod_anew_whose_node_is_gone() -> None:
+    decides, later = policy(objects(racks("a1"))), policy(objects(racks("a2")))
+    result = simulate(
+        decides, [Job(work_in(decides, owned()), 1000.0)], AT_ONCE, changes=[Change(BEGIN + 100.0, later)]
+    )
+    (job,) = result.jobs
+    assert (times(result)["alone"], job.turns[0].ended, job.finished) == ([(0, 100)], NODES_GONE, None)
+    assert job.waits_for == "it was one Pod on a node that is gone, and nobody makes it anew"
+    assert decides.queues["a"].usage == [0]

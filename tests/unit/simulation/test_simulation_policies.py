@@ -5,14 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from podwright.config.catalog.facts import table
 from podwright.config.catalog.instance_types import environment_types
 from podwright.config.catalog.topologies import topology
 from podwright.config.errors import CommandError
 from podwright.config.loading.project import Project
 from podwright.config.settings.environment import Environment
-from podwright.operations.simulation.policies import policy_of
+from podwright.operations.simulation.policies import following_sentences, policy_of
+from podwright.planning.helm.kueue_values import DEVICE_CLAIMS
 from podwright.planning.quota.policy import environment_policy
+from podwright.planning.simulation.kueue.feature_gates import feature_gates
 from podwright.planning.simulation.plan_windows import plan_windows
+from podwright.planning.simulation.snapshot import Snapshot
 from podwright.planning.simulation.traces.forms import read_trace
 from podwright.planning.simulation.traces.generator import Made, generated
 from podwright.planning.simulation.traces.requested_work import SHARES, demands, requested, shapes
@@ -163,3 +167,36 @@ def test_windows_of_plans_are_those_of_the_file() -> None:
     (window,) = plan_windows(dated.model_copy(update={"training_plans": {"h200-q1": plan}}))
     assert (window["group"], window["instances"], window["from"]) == ("h200", 16, "2027-01-04 00:00")
     assert window["end"] - window["start"] == 28 * 86400
+
+
+def test_gates_that_change_decisions_are_simulated_or_named() -> None:
+    loaded = environment("shared-platform-worker")
+    types = environment_types(loaded.instance_types)
+    before = policy_of(loaded, types).assumptions
+    gates = {
+        "TASBalancedPlacement": True,
+        "PartialAdmission": False,
+        "LocalQueueMetrics": False,
+        "KueueDRAIntegration": True,
+    }
+    kueue = loaded.governance.kueue.model_copy(update={"feature_gates": gates})
+    changed = loaded.model_copy(update={"governance": loaded.governance.model_copy(update={"kueue": kueue})})
+    policy = policy_of(changed, types)
+    named = [
+        f"feature gate {gate} is on, and what Kueue decides by that is not simulated"
+        for gate in ("KueueDRAIntegration", "TASBalancedPlacement")
+    ]
+    assert sorted(set(policy.assumptions) - set(before)) == named
+    assert not feature_gates(policy.configuration)["PartialAdmission"]
+    snapshot = Snapshot(0.0, (), (), {}, ())
+    assert [each for each in following_sentences(snapshot, changed, 0.0) if "gate" in each] == named
+
+
+def test_every_gate_says_which_values_are_simulated() -> None:
+    gates = table("kueue_feature_gates")
+    assert {row["simulated"] for row in gates} == {"on", "off", "either", "none"}
+    # Those that podwright itself sets otherwise, and their opposite.
+    own = {row["gate"] for row in gates if row["simulated"] in ("on", "off") and row["simulated"] != row["default"]}
+    assert own == {name for name, is_on in DEVICE_CLAIMS.items() if not is_on} - {
+        "KueueDRARejectWorkloadsWhenDRADisabled"
+    }
