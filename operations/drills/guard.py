@@ -46,7 +46,7 @@ def check(environment: Environment, kind: DrillKind, node: Node, group: Sequence
     if kind.action != "none" and environment.cluster.node_recovery == "none":
         raise CommandError(
             "`cluster.node_recovery` is none, so HyperPod would mark the node and do nothing more",
-            "drill with node_recovery: automatic, or `--kind pod-loss`",
+            "drill with node_recovery: automatic, or `--fault pod-loss`",
         )
     vendors = {
         row.accelerator_vendor
@@ -56,7 +56,7 @@ def check(environment: Environment, kind: DrillKind, node: Node, group: Sequence
     if kind.accelerator and kind.accelerator not in vendors:
         raise CommandError(
             f"{node.id} has no {kind.accelerator} accelerators, and what {kind.name} imitates is their driver's",
-            "choose a node of an accelerated group, or `--kind label-reboot`",
+            "choose a node of an accelerated group, or `--fault label-reboot`",
         )
     slurm = settings.slurm if isinstance(settings, InstanceGroup) else None
     if slurm and slurm.node_type == "controller":

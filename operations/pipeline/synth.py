@@ -1,7 +1,7 @@
-"""Synthesize every environment that is promoted, and roles and pipeline where `pipeline:` names a source, to cdk.out.
+"""Synthesize all promoted environments to cdk.out, with roles and pipeline if `pipeline:` names a source.
 
-It needs no account: what is missing in the file, in artifacts.lock or in .podwright/artifacts stops it before anything
-is deployed. With --sandbox, charts of podwright's own stand in for those that are not fetched.
+The command needs no account. It stops if a part is missing in the file, in artifacts.lock or in .podwright/artifacts.
+With --sandbox it uses stand-ins for charts that were not fetched.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from ..output.console import write_line
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright pipeline synth`."""
-    parser.add_argument("--sandbox", action="store_true", help="take stand-ins for charts, as the sandbox does")
+    parser.add_argument("--sandbox", action="store_true", help="use stand-ins for charts that were not fetched")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -33,7 +33,7 @@ def kai_lends_always(governance: Governance) -> Problems:
 
 @rule("GOV071", INFO, on=Governance, source="kai-scheduling")
 def kai_divides_always(governance: Governance) -> Problems:
-    """FIFO order between teams, which KAI does not support."""
+    """KAI does not support FIFO order between teams."""
     if governance.engine == "kai" and governance.teams and not governance.fair_share:
         yield Problem(
             "fair_share",
@@ -44,7 +44,7 @@ def kai_divides_always(governance: Governance) -> Problems:
 
 @rule("GOV072", WARNING, on=Environment, source="kai-docs")
 def kai_counts_no_neuron(environment: Environment, types: Catalog) -> Problems:
-    """Neuron quota, which KAI does not support."""
+    """KAI does not support Neuron quotas."""
     if environment.governance.engine != "kai":
         return
     quota_policy = policy(environment, types)
@@ -61,7 +61,7 @@ def kai_counts_no_neuron(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV073", INFO, on=Environment, source="kai-docs")
 def kai_adds_partitions(environment: Environment, types: Catalog) -> Problems:
-    """MIG quotas, which KAI counts as a sum."""
+    """KAI counts MIG quotas as a sum."""
     if environment.governance.engine != "kai":
         return
     for name, flavor in policy(environment, types).flavors.items():
@@ -79,7 +79,7 @@ def kai_adds_partitions(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV074", INFO, on=Governance, source="kai-docs")
 def kai_stops_what_is_over(governance: Governance) -> Problems:
-    """KAI preempts jobs of teams that say never."""
+    """KAI preempts jobs of teams with preempt: never."""
     teams = [name for name, team in governance.teams.items() if team.preempt == "never"]
     if governance.engine == "kai" and teams and len(governance.priorities) > 1:
         yield Problem(
@@ -92,7 +92,7 @@ def kai_stops_what_is_over(governance: Governance) -> Problems:
 
 @rule("GOV094", WARNING, on=Governance, source="kai-docs")
 def kai_alone_waits(governance: Governance) -> Problems:
-    """Minimum runtime, which the engine does not support."""
+    """Quota engine does not support a minimum runtime."""
     for name, team in governance.teams.items():
         path = ("teams", name, "min_runtime_seconds")
         if team.min_runtime_seconds and governance.engine != "kai":
@@ -112,7 +112,7 @@ def kai_alone_waits(governance: Governance) -> Problems:
 
 @rule("GOV075", WARNING, on=Governance, source="kai-scheduling")
 def kai_waits_otherwise(governance: Governance) -> Problems:
-    """Gang scheduling settings that KAI replaces with its own."""
+    """Gang scheduling settings that KAI replaces."""
     specified = governance.wait_for_pods
     if governance.engine != "kai" or specified is None:
         return
@@ -172,7 +172,7 @@ def shared_gpus(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV078", INFO, on=Environment, source="kai-docs")
 def kai_counts_no_efa(environment: Environment, types: Catalog) -> Problems:
-    """EFA interfaces of shared nodes, which KAI does not count."""
+    """KAI does not count EFA interfaces of shared nodes."""
     if environment.governance.engine != "kai":
         return
     quota_policy = policy(environment, types)
@@ -208,7 +208,7 @@ def settings_of_another_engine(governance: Governance) -> Problems:
 
 @rule("GOV088", ERROR, on=Environment, source="kai-docs")
 def kai_does_not_place(environment: Environment, types: Catalog) -> Problems:
-    """Job kinds that do not reach KAI."""
+    """Job kind that KAI does not schedule."""
     if environment.governance.engine != "kai":
         return
     for name, job, plan in plans(environment, types):

@@ -28,7 +28,7 @@ def yunikorn_lends_always(governance: Governance) -> Problems:
 
 @rule("GOV081", INFO, on=Governance, source="yunikorn-sorting")
 def yunikorn_has_no_weights(governance: Governance) -> Problems:
-    """Fair-share weights, which YuniKorn does not support."""
+    """YuniKorn does not support fair-share weights."""
     borrowing = {team.weight for team in governance.teams.values() if team.share == "lend_and_borrow"}
     departments = {department.weight for department in governance.departments.values()}
     if governance.engine == "yunikorn" and governance.fair_share and max(len(borrowing), len(departments)) > 1:
@@ -42,7 +42,7 @@ def yunikorn_has_no_weights(governance: Governance) -> Problems:
 
 @rule("GOV082", INFO, on=Governance, source="yunikorn-sorting")
 def yunikorn_divides_always(governance: Governance) -> Problems:
-    """FIFO order between teams, which YuniKorn does not support."""
+    """YuniKorn does not support FIFO order between teams."""
     if governance.engine == "yunikorn" and governance.teams and not governance.fair_share:
         yield Problem(
             "fair_share",
@@ -54,7 +54,7 @@ def yunikorn_divides_always(governance: Governance) -> Problems:
 
 @rule("GOV083", INFO, on=Governance, source="yunikorn-preemption")
 def yunikorn_stops_nothing_inside(governance: Governance) -> Problems:
-    """Priority classes that never preempt each other within a team."""
+    """YuniKorn does not preempt within a team."""
     teams = [name for name, team in governance.teams.items() if team.preempt == "lower_priority"]
     if governance.engine == "yunikorn" and len(governance.priorities) > 1 and teams:
         yield Problem(
@@ -93,7 +93,7 @@ def yunikorn_names(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV085", WARNING, on=Governance, source="yunikorn-gang")
 def yunikorn_waits_otherwise(governance: Governance) -> Problems:
-    """Gang scheduling settings that YuniKorn replaces with its own."""
+    """Gang scheduling settings that YuniKorn replaces."""
     specified = governance.wait_for_pods
     if governance.engine == "yunikorn" and specified:
         for field in sorted(specified.model_fields_set):

@@ -67,7 +67,7 @@ def taint_owner(group: InstanceGroup) -> Problems:
 
 @rule("GRP023", ERROR, on=InstanceGroup, source="k8s-names", final=True)
 def key_length(group: InstanceGroup) -> Problems:
-    """A label or taint key that is too long."""
+    """Label or taint key too long."""
     for key in group.labels:
         if message := _oversized(key):
             yield Problem(("labels", key), message, "shorten it: Kubernetes refuses the node's labels")
@@ -78,7 +78,7 @@ def key_length(group: InstanceGroup) -> Problems:
 
 @rule("GRP024", ERROR, on=InstanceGroup, source="k8s-taints", final=True)
 def taint_twice(group: InstanceGroup) -> Problems:
-    """A taint given twice."""
+    """Duplicate taint on a group."""
     observed: Counter[tuple[str, str]] = Counter()
     for index, taint in enumerate(group.taints):
         observed[taint.key, taint.effect] += 1

@@ -9,7 +9,7 @@ from ..framework.rule import ERROR, Problem, Problems, rule
 
 @rule("JOB060", ERROR, on=Environment, source="hyperpod-recipes")
 def recipe_exists(environment: Environment) -> Problems:
-    """A recipe that the collection does not have."""
+    """Unknown HyperPod recipe."""
     for name, job in environment.jobs.items():
         if isinstance(job, RecipeJob) and job.path not in known_recipes():
             close = listed([_described(recipe) for recipe in nearest(job.path)])
@@ -27,7 +27,7 @@ def _described(recipe: Recipe) -> str:
 
 @rule("JOB061", ERROR, on=Environment, source="hyperpod-recipes hyperpod-elastic")
 def recipe_has_settings_for_its_sizes(environment: Environment) -> Problems:
-    """An elastic recipe without settings for a size."""
+    """Elastic recipe without settings for a size."""
     for name, job in environment.jobs.items():
         if not isinstance(job, RecipeJob) or job.elastic is None or job.path not in known_recipes():
             continue

@@ -31,7 +31,7 @@ def budget_below_what_stands(environment: Environment) -> Problems:
 
 @rule("OBS051", ERROR, on=Observability, source="budgets-api", final=True)
 def too_many_addresses(settings: Observability) -> Problems:
-    """More mail addresses than a budget takes."""
+    """Too many mail addresses for a budget."""
     alerts = settings.alerts
     chat = alerts.chat.slack or alerts.chat.teams
     if settings.budget_usd_per_month and chat and len(alerts.emails) > MAX_ADDRESSES:

@@ -193,10 +193,10 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TeardownAccount:
 def test_the_plan_alone_changes_nothing(account: TeardownAccount, capsys: pytest.CaptureFixture[str]) -> None:
     account.stacks("prod-eks")
     account.plan.blockers = [BALANCER]
-    assert account.destroy("--plan", "--json") == 0
+    assert account.destroy("--dry-run", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["going"], shown["blockers"][0]["by"]) == (["prod-eks"], "you")
-    assert account.destroy("--plan") == 0
+    assert account.destroy("--dry-run") == 0
     assert "1  prod-eks" in capsys.readouterr().out
     assert account.cdk.calls == []
     assert not (account.project / ".podwright").exists()
