@@ -23,7 +23,7 @@ from shutil import get_terminal_size
 from textwrap import wrap
 from typing import Final, NamedTuple
 
-from .command_help import HelpFormatter, examples
+from .command_help import HelpFormatter, describe
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 """What the system says of a disk that is full, or of a user's share of it."""
@@ -211,9 +211,8 @@ def parser_of(
         if called in (None, command.name):
             module = import_module(command.module, __package__)
             subparser.description = module.__doc__
-            subparser.formatter_class = HelpFormatter
-            subparser.epilog = examples(command.name)
             module.add_arguments(subparser)
+            describe(command.name, subparser)
             subparser.add_argument(
                 "--project",
                 metavar="DIR",

@@ -1,6 +1,7 @@
 """What `--help` of a command says beside its arguments: text as wide as the terminal, and two examples."""
 
 import argparse
+from collections.abc import Iterator
 from shutil import get_terminal_size
 from textwrap import fill, wrap
 from typing import Final
@@ -22,6 +23,27 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         return wrap(" ".join(text.split()), width, **_WHOLE)
+
+
+def parsers(name: str, parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """A command and the verbs below it, each by what one types."""
+    yield name, parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for verb, below in action.choices.items():
+                yield from parsers(f"{name} {verb}", below)
+
+
+def describe(name: str, parser: argparse.ArgumentParser) -> None:
+    """Give the help of a command and of its verbs their width and their examples, and each verb a description."""
+    for each, below in parsers(name, parser):
+        below.formatter_class = HelpFormatter
+        below.epilog = examples(each)
+        for action in below._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for choice in action._choices_actions:
+                    verb = action.choices[choice.dest]
+                    verb.description = verb.description or f"{str(choice.help)[:1].upper()}{str(choice.help)[1:]}."
 
 
 def examples(command: str) -> str:
@@ -90,5 +112,46 @@ EXAMPLES: Final = {
     "capacity": ("capacity search prod h200-q1", "capacity reserve prod h200-q1 --max-upfront 500000"),
     "bench": ("bench show --environment prod", "bench show results.json --out nodes.svg"),
     "report": ("report prod", "report prod --live --out prod.html"),
+    "prices fetch": ("prices fetch prod --dry-run", "prices fetch prod"),
+    "pipeline show": ("pipeline show", "pipeline show --json"),
+    "pipeline synth": ("pipeline synth", "pipeline synth --sandbox"),
+    "pipeline bootstrap": ("pipeline bootstrap", "pipeline bootstrap --assembly cdk.out --out policies"),
+    "pipeline deploy": ("pipeline deploy", "pipeline deploy staging prod --yes"),
+    "pipeline cache": ("pipeline cache", "pipeline cache --project my-clusters"),
+    "pipeline wait": ("pipeline wait --execution ID", "pipeline wait --execution ID --timeout 2h"),
+    "pipeline protect": ("pipeline protect prod", "pipeline protect prod --assembly cdk.out"),
+    "sandbox start": ("sandbox start", "sandbox start --kubernetes store --idle 8h"),
+    "sandbox status": ("sandbox status", "sandbox status --json"),
+    "sandbox stop": ("sandbox stop", "sandbox stop --project my-clusters"),
+    "sandbox reset": ("sandbox reset", "sandbox reset --project my-clusters"),
+    "sandbox kubernetes": ("sandbox kubernetes install", "sandbox kubernetes status --json"),
+    "upgrade eks": ("upgrade prod eks", "upgrade prod eks --to 1.35 --write"),
+    "upgrade nodes": ("upgrade prod nodes", "upgrade prod nodes --group h200 --batch 2 --wait-between 10m"),
+    "upgrade scripts": ("upgrade prod scripts", "upgrade prod scripts --replace --batch 2"),
+    "upgrade podwright": ("upgrade prod podwright --from ../old/.venv", "upgrade prod podwright --from v1.2 --all"),
+    "node reboot": ("node reboot prod i-0123456789abcdef0", "node reboot prod i-0123456789abcdef0 --wait 30m"),
+    "node replace": ("node replace prod i-0123456789abcdef0", "node replace prod i-0123456789abcdef0 --wait 90m"),
+    "node health-check": (
+        "node health-check prod i-0123456789abcdef0 --check stress",
+        "node health-check prod --group h200 --wait 2h",
+    ),
+    "node quarantine": (
+        'node quarantine prod i-0123456789abcdef0 --reason "slow NVLink"',
+        'node quarantine prod i-0123456789abcdef0 --reason "slow NVLink" --json',
+    ),
+    "node release": ("node release prod i-0123456789abcdef0", "node release prod i-0123456789abcdef0 --json"),
+    "drill fault": (
+        "drill fault dev --node i-0123456789abcdef0 --fault xid-reboot",
+        "drill fault dev --node i-0123456789abcdef0 --fault pod-loss --wait 30m",
+    ),
+    "drill kinds": ("drill kinds", "drill kinds --json"),
+    "drill history": ("drill history dev", "drill history dev --json"),
+    "capacity search": (
+        "capacity search prod h200-q1",
+        "capacity search prod --type ml.p5en.48xlarge --count 16 --duration 28d",
+    ),
+    "capacity reserve": ("capacity reserve prod h200-q1", "capacity reserve prod h200-q1 --max-upfront 500000"),
+    "capacity show": ("capacity show prod", "capacity show prod h200-q1 --json"),
+    "capacity extend": ("capacity extend prod h200-q1", "capacity extend prod h200-q1 --duration 14d"),
 }
-"""Two for each, as one types them."""
+"""Two for each command and each verb, as one types them."""

@@ -28,7 +28,6 @@ from ...planning.purchase.run import Outcome, Result
 from ...planning.purchase.words import plan_name
 from ..arguments import account_for, add_name, add_project, add_sandbox, as_time, load
 from ..cdk.progress import Progress
-from ..command_help import HelpFormatter
 from ..output.console import from_here, write_answer, write_findings, write_json, write_line, write_note, write_text
 from ..output.moving import under_way
 from . import extend, reserve
@@ -88,7 +87,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("extend", _extend, _extend_arguments, _EXTEND, "buy more time for a plan"),
     ):
         subparser = verbs.add_parser(name, help=help_text, description=description)
-        subparser.formatter_class = HelpFormatter
         add(subparser)
         add_sandbox(subparser)
         subparser.add_argument("--json", action="store_true", help="print the result as JSON")

@@ -7,7 +7,6 @@
 import argparse
 
 from ..arguments import add_project
-from ..command_help import HelpFormatter
 from . import bootstrap, cache, deploy, show, synth
 from .builds import protecting, waiting
 
@@ -27,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     for name, (module, help_text) in _VERBS.items():
         verb = verbs.add_parser(name, help=help_text, description=module.__doc__)
-        verb.formatter_class = HelpFormatter
         module.add_arguments(verb)
         # The same as the whole command has, so that it may stand behind the verb.
         add_project(verb)

@@ -17,7 +17,6 @@ from ...config.settings.environment import Environment
 from ...planning.cost.costs import costs
 from ..arguments import account_for, add_name, add_project, add_sandbox, load
 from ..capacity.plan_file import NotWritten, lines, write_values
-from ..command_help import HelpFormatter
 from ..environments.costs import today
 from ..output.console import from_here, write_answer, write_note
 from ..output.tables import Block, new_table
@@ -34,12 +33,7 @@ The command names prices that the list does not have. The list has no prices for
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright prices`."""
     ways = parser.add_subparsers(metavar="COMMAND", required=True)
-    way = ways.add_parser(
-        "fetch",
-        help="ask AWS for its prices, and write them into the file",
-        description=_FETCH,
-        formatter_class=HelpFormatter,
-    )
+    way = ways.add_parser("fetch", help="ask AWS for its prices, and write them into the file", description=_FETCH)
     add_name(way)
     add_sandbox(way)
     add_project(way)

@@ -10,7 +10,6 @@ from typing import Final
 
 from ...config.errors import CommandError
 from ..arguments import add_name, add_project
-from ..command_help import HelpFormatter
 from ..kubernetes.kubectl import Refused
 
 PARTS: Final = {
@@ -29,7 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parts = parser.add_subparsers(metavar="PART")
     for name, help_text in PARTS.items():
         part = parts.add_parser(name, help=help_text, description=_module(name).__doc__)
-        part.formatter_class = HelpFormatter
         _module(name).add_arguments(part)
         _common(part, argparse.SUPPRESS)
         add_project(part)

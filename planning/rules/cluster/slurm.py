@@ -115,7 +115,7 @@ def multi_head(environment: Environment) -> Problems:
 
 @rule("SLU006", ERROR, on=Cluster, source="slurm-continuous slurm-migration", final=True)
 def continuous(cluster: Cluster) -> Problems:
-    """Slurm setting that continuous provisioning replaces."""
+    """Slurm setting that continuous provisioning does not support."""
     if cluster.orchestrator != "slurm" or cluster.provisioning != "continuous":
         return
     if cluster.slurm.configuration == "provisioning_parameters":
