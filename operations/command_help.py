@@ -114,7 +114,7 @@ EXAMPLES: Final = {
     "report": ("report prod", "report prod --live --out prod.html"),
     "prices fetch": ("prices fetch prod --dry-run", "prices fetch prod"),
     "pipeline show": ("pipeline show", "pipeline show --json"),
-    "pipeline synth": ("pipeline synth", "pipeline synth --sandbox"),
+    "pipeline synth": ("pipeline synth", "pipeline synth --stand-in"),
     "pipeline bootstrap": ("pipeline bootstrap", "pipeline bootstrap --assembly cdk.out --out policies"),
     "pipeline deploy": ("pipeline deploy", "pipeline deploy staging prod --yes"),
     "pipeline cache": ("pipeline cache", "pipeline cache --project my-clusters"),

@@ -167,8 +167,8 @@ def _described(path: Path, data: Any) -> str:
         for model in _owners(path[:end], data):
             for name, field in model.model_fields.items():
                 if path[end - 1] in (name, field.alias):
-                    return f"{path[end - 1]}: {attribute_docstrings(model)[name]}"
-    return "`podwright schema` prints what each setting takes"
+                    return f"change {path[end - 1]}: {attribute_docstrings(model)[name]}"
+    return "correct the value; `podwright schema` prints what each setting accepts"
 
 
 def _finding(detail: ErrorDetails, source: Source) -> Finding:

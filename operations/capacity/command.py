@@ -111,8 +111,8 @@ def _search_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--duration", dest="days", type=_days, metavar="TIME", help="length of the plan in days, such as 28d"
     )
-    parser.add_argument("--start-after", type=_moment, metavar="TIME", help="earliest start, such as 2027-01-04")
-    parser.add_argument("--end-before", type=_moment, metavar="TIME", help="latest end")
+    parser.add_argument("--start-after", type=_moment, metavar="DATE", help="earliest start, such as 2027-01-04")
+    parser.add_argument("--end-before", type=_moment, metavar="DATE", help="latest end")
     parser.add_argument("--zone", metavar="ID", help="zone id, such as usw2-az2")
     parser.add_argument("--max-upfront", type=int, metavar="USD", help="highest price in US dollars")
     parser.add_argument(

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--skill",
-        metavar="FOLDER",
+        metavar="DIR",
         nargs="?",
         const=SKILLS,
         help=f"write a SKILL.md for coding agents into this folder of the project (default: {SKILLS})",

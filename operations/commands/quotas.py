@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_name(parser)
     parser.add_argument(
         "--at",
-        metavar="WHEN",
+        metavar="DATE",
         type=as_moment,
         help="print the quotas of this date, with governance.overrides, such as 2027-01-04",
     )

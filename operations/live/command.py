@@ -6,7 +6,7 @@ plan windows, with the API calls of each read. The command names what your crede
 
 import argparse
 
-from ..arguments import add_environment, open_target
+from ..arguments import add_environment, as_time, open_target
 from ..output.console import write_json
 from ..output.moving import under_way
 from .cluster_table import report, write_report
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--json", action="store_true", help="print the result as JSON; with --watch a line for each read"
     )
     parser.add_argument(
-        "--watch", nargs="?", type=float, const=10.0, metavar="S", help="read every S seconds (default: 10)"
+        "--watch", nargs="?", type=as_time, const=10.0, metavar="TIME", help="read again after this time (default: 10s)"
     )
     parser.add_argument("--times", type=int, default=0, metavar="N", help="with --watch: stop after N reads")
 

@@ -53,9 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--assembly", metavar="DIR", type=Path, help="use the templates in this folder, such as cdk.out"
     )
-    parser.add_argument("--changes", metavar="JSON", type=Path, help="change set of `podwright diff ENV --json`")
+    parser.add_argument("--changes", metavar="FILE", type=Path, help="change set of `podwright diff ENV --json`")
     parser.add_argument(
-        "--benchmarks", metavar="JSON", type=Path, nargs="+", default=[], help="benchmark results of nodes"
+        "--benchmarks", metavar="FILE", type=Path, nargs="+", default=[], help="benchmark results of nodes"
     )
     parser.add_argument(
         "--live", action="store_true", help="also read the cluster, its training plans, benchmarks and changes"
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--days", metavar="N", type=float, default=30.0, help="days of history to read (default: 30)")
     parser.add_argument(
-        "--date", metavar="DAY", type=_day, help="date of the report, such as 2027-01-31 (default: today)"
+        "--date", metavar="DATE", type=_day, help="date of the report, such as 2027-01-31 (default: today)"
     )
 
 

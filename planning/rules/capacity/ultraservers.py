@@ -42,7 +42,7 @@ def too_many_spares(plan: TrainingPlan, types: Catalog) -> Problems:
             "spares_per_ultraserver",
             f"spares_per_ultraserver is {plan.spares_per_ultraserver}; {unit.name} has {unit.instances} instances "
             f"altogether",
-            "1 replaces one failed instance at once; more is rarely worth its price",
+            "set 1, which replaces one failed instance at once",
         )
 
 

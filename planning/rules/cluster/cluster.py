@@ -268,7 +268,7 @@ def tiered_memory(environment: Environment, types: Catalog) -> Problems:
             ("cluster", "tiered_checkpoints", "memory_percent"),
             f"memory_percent is {percent} of every node: of the "
             f"smallest node's {smallest:g} GiB, {retained:g} GiB are left for everything else",
-            "20 to 50 percent hold one checkpoint in most jobs; measure before you take more",
+            "set 20 to 50 percent, which hold one checkpoint of most jobs; measure before you set more",
         )
 
 

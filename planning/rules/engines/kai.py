@@ -38,7 +38,7 @@ def kai_divides_always(governance: Governance) -> Problems:
         yield Problem(
             "fair_share",
             "fair_share is off: KAI divides what is idle among queues all the same, so each gets the same weight",
-            "nothing, if that is good enough",
+            "accept this, or use another engine",
         )
 
 
@@ -73,7 +73,7 @@ def kai_adds_partitions(environment: Environment, types: Catalog) -> Problems:
                 ("governance", "teams"),
                 f"{name} is cut into {listed(profiles, 'and')}; KAI counts a partition as its slices of compute, all "
                 "in one number with whole GPUs, so a team may take its quota in any of them",
-                "nothing, if that is good enough; engine kueue counts each profile by itself",
+                "accept this, or use engine kueue, which counts each profile separately",
             )
 
 
@@ -86,7 +86,7 @@ def kai_stops_what_is_over(governance: Governance) -> Problems:
             ("teams", teams[0], "preempt"),
             f"preempt of {listed(teams, 'and')} is never: KAI gets a time that no job reaches before it may be stopped "
             "for the team's own higher priorities; pods beyond the fewest of an elastic job can still be",
-            "nothing, if that is good enough",
+            "accept this, or use another engine",
         )
 
 
@@ -166,7 +166,7 @@ def shared_gpus(environment: Environment, types: Catalog) -> Problems:
             ("governance", "kai", "gpu_sharing"),
             "KAI places pods by the fraction of a GPU that they ask for; a pod that takes more memory than that takes "
             "it from its neighbours, and a pod that shares a GPU uses no EFA and no partition",
-            "nothing, if those who share trust each other; partitions (MIG) keep them apart",
+            "accept this if the teams that share GPUs trust each other; use MIG partitions to isolate them",
         )
 
 
@@ -189,8 +189,8 @@ def kai_counts_no_efa(environment: Environment, types: Catalog) -> Problems:
                 ("governance", "teams", parts[0], "quota"),
                 f"{listed(parts, 'and')} has no whole instances of {name}, so pods of several teams share nodes; KAI's "
                 f"queues do not count the {each} EFA interfaces of each, and who comes first may take all",
-                "nothing, while all jobs ask for the part that goes with their GPUs, as podwright's do; engines kueue "
-                "and yunikorn count them",
+                "accept this if all jobs ask for EFA interfaces in proportion to their GPUs; or use engine "
+                "kueue or yunikorn, which count them",
             )
 
 

@@ -246,5 +246,5 @@ def way_into_a_worker(environment: Environment) -> Problems:
             (*_SETTINGS, "multikueue", "workers"),
             f"work reaches a worker once this cluster has its Secret in kueue-system ({secrets}) and a network way to "
             "its control plane; no deployment makes either",
-            f"`podwright workers {environment.name}` makes both once all are deployed",
+            f"run `podwright workers {environment.name}` after all clusters are deployed; it makes both",
         )

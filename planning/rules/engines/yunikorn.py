@@ -36,7 +36,7 @@ def yunikorn_has_no_weights(governance: Governance) -> Problems:
             "teams",
             "the weights differ, and YuniKorn has none: what is idle goes to the queue that uses the least in "
             "proportion to its guarantee",
-            "nothing, if that is good enough; engines hyperpod, kueue and kai have weights",
+            "accept this, or use engine hyperpod, kueue or kai, which have weights",
         )
 
 
@@ -48,7 +48,7 @@ def yunikorn_divides_always(governance: Governance) -> Problems:
             "fair_share",
             "fair_share is off: YuniKorn goes by use in proportion to the guarantee all the same, and by time only "
             "among the jobs of one team",
-            "nothing, if that is good enough",
+            "accept this, or use another engine",
         )
 
 
@@ -61,7 +61,7 @@ def yunikorn_stops_nothing_inside(governance: Governance) -> Problems:
             "priorities",
             f"preempt of {listed(teams, 'and')} is lower_priority: YuniKorn stops no work for other work of the same "
             "queue; a higher class goes first when something ends",
-            "nothing, if that is good enough; preempt: never says so, and the other engines stop lower classes",
+            "accept this, set `preempt: never`, or use another engine, which stops lower classes",
         )
 
 

@@ -13,7 +13,7 @@ def one_entry(lifecycle: Lifecycle) -> Problems:
             "on_init_complete",
             f"on_create is {lifecycle.on_create} and on_init_complete is {lifecycle.on_init_complete}; SageMaker "
             "takes one",
-            "on_create sets the whole node up; on_init_complete adds to what the image does",
+            "keep on_create to set up the whole node, or on_init_complete to extend the set-up of the image",
         )
     elif not lifecycle.on_create and not lifecycle.on_init_complete:
         yield Problem(

@@ -16,8 +16,12 @@ def recipe_exists(environment: Environment) -> Problems:
             yield Problem(
                 ("jobs", name, "path"),
                 f"the collection has no recipe {job.path} that podwright knows",
-                (f"the nearest: {close}" if close else "docs/user/jobs.md says where they are listed")
-                + "; where your checkout has it, accept this finding",
+                (
+                    f"use one of these: {close}"
+                    if close
+                    else "correct the path; docs/user/jobs.md says where recipes are listed"
+                )
+                + "; if your checkout has it, accept this finding",
             )
 
 

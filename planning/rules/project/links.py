@@ -52,7 +52,7 @@ def worker_of_the_project(view: ProjectView) -> Problems:
                 for other, item in view.environments.items()
                 if (own := shared_work(item)) and own.role == "worker"
             ]
-            hint = f"workers of the project are {listed(workers, 'and')}; leave environment out for one elsewhere"
+            hint = f"name {listed(workers)}, or remove environment for a worker of another project"
         yield Problem(_at(link, "environment"), f"{link.name} is environment {name}, {why}", hint)
 
 

@@ -84,7 +84,7 @@ def weights_over_time(environment: Environment) -> Problems:
             ("governance", "teams"),
             "the teams' weights become fair-share factors: Slurm orders waiting jobs by what a team used of late, and "
             "does not part what is idle now by weight",
-            "nothing, if that is good enough",
+            "accept this, or move to orchestrator eks, where quota engines divide idle capacity by weight",
         )
 
 
@@ -140,7 +140,7 @@ def waits_within_a_quota(environment: Environment) -> Problems:
             ("governance", "priorities"),
             f"higher classes of {listed(teams, 'and')} stop lower ones where nodes are short; where the quota is used "
             "up, Slurm stops nothing and the higher class goes first when a job ends",
-            "nothing, if that is good enough; preempt: never says that none is ever stopped",
+            "accept this; or set `preempt: never`, so that no class ever stops another",
         )
 
 

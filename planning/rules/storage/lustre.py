@@ -44,7 +44,7 @@ def efa_capacity(lustre: Lustre) -> Problems:
             "capacity_gib",
             f"capacity_gib is {gib or 'not given'}; with EFA at {lustre.throughput} MB/s per TiB allowed: "
             f"multiples of {step}",
-            f"the nearest are {_around(gib, step)}" if gib else f"set {step} or more",
+            f"use {_around(gib, step)}" if gib else f"set {step} or more",
         )
 
 
@@ -244,15 +244,15 @@ def _capacity(gib: int | None) -> Problems:
         yield Problem(
             "capacity_gib",
             f"capacity_gib is {gib or 'not given'}; allowed: {first} and multiples of {step}",
-            f"the nearest are {_around(gib, step, first)}" if gib else f"set {first} or more",
+            f"use {_around(gib, step, first)}" if gib else f"set {first} or more",
         )
 
 
 def _around(value: int, step: int, first: int = 0) -> str:
-    """The allowed values around `value`, when `first` and multiples of `step` are allowed."""
+    """The allowed values around `value`, if `first` and multiples of `step` are allowed."""
     below = value // step * step
     # The first allowed value is smaller than a step.
-    return listed(sorted({below or first, below + step} - {0}), "and")
+    return listed(sorted({below or first, below + step} - {0}))
 
 
 def within(inner: str, outer: str) -> bool:
