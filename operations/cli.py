@@ -23,7 +23,7 @@ from shutil import get_terminal_size
 from textwrap import wrap
 from typing import Final, NamedTuple
 
-from .command_help import HelpFormatter, describe
+from .command_help import CommandParser, HelpFormatter, called_parser, describe, unknown
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 """What the system says of a disk that is full, or of a user's share of it."""
@@ -181,14 +181,15 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
         parser.error(f"there is no command {called}; {meant}")
     parsed, late = parser.parse_known_args(arguments)
     if late and ("more" not in parsed or any(word.startswith("-") for word in late)):
-        parser.error(f"unrecognized arguments: {' '.join(late)}")
+        below = called_parser(parser, arguments)
+        below.error(unknown(below, late))
     if late:
         parsed.more += late
     return parsed
 
 
 def parser_of(
-    called: str | None = None, kind: type[argparse.ArgumentParser] = argparse.ArgumentParser
+    called: str | None = None, kind: type[argparse.ArgumentParser] = CommandParser
 ) -> argparse.ArgumentParser:
     """The parser with all command names, and the arguments of the one that is called: the others stay unimported.
 

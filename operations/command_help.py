@@ -1,10 +1,12 @@
-"""What `--help` of a command says beside its arguments: text as wide as the terminal, and two examples."""
+"""What `--help` says beside its arguments, with two examples, and what a wrong command line is told."""
 
 import argparse
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from shutil import get_terminal_size
 from textwrap import fill, wrap
-from typing import Final
+from typing import Any, Final, NoReturn
 
 _WIDEST: Final = 120
 _WHOLE: Final = {"break_on_hyphens": False, "break_long_words": False}
@@ -23,6 +25,90 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         return wrap(" ".join(text.split()), width, **_WHOLE)
+
+
+class CommandParser(argparse.ArgumentParser):
+    """Says in a sentence what is wrong with a command line, and what to type; the usage is left to `--help`."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print it and end with 2."""
+        # Only a wrong command line needs them, and `--help` loads nothing.
+        from ..config.errors import CommandError
+        from .output.console import write_error
+
+        name = self.prog.removeprefix("podwright").strip()
+        example = re.search(r"^  (podwright .*)$", self.epilog or "", re.MULTILINE)
+        such = f"write it such as `{example[1]}`; " if example and "did you mean" not in message else ""
+        text = f"{name}: {plain(message)}" if name else plain(message)
+        write_error(CommandError(text, f"{such}`{self.prog} --help` lists what there is", 2))
+        self.exit(2)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is no choice, with the closest one."""
+        if action.choices is None or value in action.choices:
+            return
+        known = [str(choice) for choice in action.choices]
+        close = get_close_matches(str(value), known, 1)
+        meant = f"; did you mean {close[0]}?" if close else ""
+        raise argparse.ArgumentError(action, f"{value!r}; allowed: {', '.join(known)}{meant}")
+
+
+def plain(message: str) -> str:
+    """What argparse says of a command line, in our words."""
+    for pattern, instead in _PLAIN.items():
+        message = re.sub(pattern, instead, message)
+    return message
+
+
+_PLAIN: Final = {
+    r"^the following arguments are required: ([^,]+)$": r"\1 is missing",
+    r"^the following arguments are required: (.+)$": r"\1 are missing",
+    r"^argument (.+): expected .* arguments?$": r"\1 needs a value",
+    r"^argument (.+): not allowed with argument (.+)$": r"\1 and \2 exclude each other",
+    r"^argument (.+): invalid int value: (.+)$": r"\1: \2; allowed: a whole number",
+    r"^argument (.+): invalid float value: (.+)$": r"\1: \2; allowed: a number",
+    r"^argument (?=.+:)": "",
+}
+
+
+def unknown(parser: argparse.ArgumentParser, words: Sequence[str]) -> str:
+    """What is wrong with words that a parser has no argument for."""
+    option = next((word.partition("=")[0] for word in words if word.startswith("-")), None)
+    if option is None:
+        return f"too many arguments: {' '.join(words)}"
+    known = [name for name in parser._option_string_actions if name.startswith("--")]
+    close = [SYNONYMS[option]] if SYNONYMS.get(option) in known else get_close_matches(option, known, 1, 0.75)
+    return f"there is no option {option}" + (f"; did you mean {close[0]}?" if close else "")
+
+
+def called_parser(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of the command, or of the verb of it, that a command line calls."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for position, word in enumerate(words):
+                if word in action.choices:
+                    return called_parser(action.choices[word], words[position + 1 :])
+    return parser
+
+
+SYNONYMS: Final = {
+    "--output": "--out",
+    "--file": "--out",
+    "--folder": "--out",
+    "--html": "--out",
+    "--picture": "--out",
+    "--force": "--yes",
+    "--env": "--environment",
+    "--cluster": "--environment",
+    "--instance-type": "--type",
+    "--on": "--type",
+    "--instances": "--count",
+    "--minutes": "--wait",
+    "--seconds": "--timeout",
+    "--hours": "--days",
+    "--format": "--json",
+}
+"""Spellings that somebody may choose for an option, each with the one that there is. No command has one of them."""
 
 
 def parsers(name: str, parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:

@@ -136,7 +136,8 @@ def _moment(text: str) -> datetime:
     try:
         return TypeAdapter(Instant).validate_python(text)
     except ValidationError as error:
-        raise argparse.ArgumentTypeError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+        allowed = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise argparse.ArgumentTypeError(f"{text!r}; allowed: {allowed}") from None
 
 
 def _show_arguments(parser: argparse.ArgumentParser) -> None:

@@ -108,7 +108,11 @@ def answer(args: argparse.Namespace, decide: Decide) -> int:
     if args.defragment is not None:
         return defragment(args, _checked(args, args.environment), snapshot_of(args, DEFAULT_SECONDS))
     if args.trace is None and args.generate is None:
-        raise CommandError("which work?", "--trace names what was, --generate makes some up", 2)
+        raise CommandError(
+            "simulate: --trace or --generate is missing",
+            "add `--generate 30d` for generated work, or --trace for past work",
+            2,
+        )
     searched = (args.smallest, args.of, args.longest_wait)
     if any(each is not None for each in searched) and None in searched:
         raise CommandError(

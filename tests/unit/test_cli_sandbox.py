@@ -112,7 +112,7 @@ def test_how_long_it_waits_is_0_or_more(tmp_path: Path, calls: list[str], capsys
     with pytest.raises(SystemExit):
         run(tmp_path, "start", "--idle", "-1h")
     assert calls == ["start None None 0"]
-    assert "argument --idle: expected one argument" in capsys.readouterr().err
+    assert "sandbox start: --idle needs a value" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("record", ["", "{", '{"port": 4599, "pid": 1, "log": "x"}'])

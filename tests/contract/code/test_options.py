@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from podwright.operations.cli import COMMANDS, parser_of
-from podwright.operations.command_help import EXAMPLES, parsers
+from podwright.operations.command_help import EXAMPLES, SYNONYMS, parsers
 
 FLAG = ""
 OPTIONS = {
@@ -171,25 +171,6 @@ OPTIONS = {
     "--zones": ("ZONE,ZONE", "several zones"),
 }
 """Each option: the name of its value, which is empty for a flag, and its meaning in every command that has it."""
-
-SYNONYMS = {
-    "--output": "--out",
-    "--file": "--out",
-    "--folder": "--out",
-    "--html": "--out",
-    "--picture": "--out",
-    "--force": "--yes",
-    "--env": "--environment",
-    "--cluster": "--environment",
-    "--instance-type": "--type",
-    "--on": "--type",
-    "--instances": "--count",
-    "--minutes": "--wait or --timeout",
-    "--seconds": "--timeout",
-    "--hours": "--days",
-    "--format": "--json",
-}
-"""Spellings that a newcomer of a command would choose, each with the option that there is."""
 
 
 class Use(NamedTuple):
