@@ -71,7 +71,7 @@ def fetch(root: Path, archive: Archive, *, update: bool = False) -> Path:
         if locked and locked.address == archive.address and locked.sha256 != digest and not update:
             raise CommandError(
                 f"the download of {archive.address} has the digest {digest}, {LOCK} says {locked.sha256}",
-                "somebody changed what lies there; look into it before you accept it with --update",
+                "the content at that address changed; inspect it before you accept it with --update",
             )
         entry = LockedArchive(address=archive.address, sha256=digest, bytes=part.stat().st_size)
         # Before the lock names it: an interrupted run leaves a file too many, not an entry without its file.

@@ -249,7 +249,7 @@ def _compare(artifacts: Artifacts, chart: Chart, digest: str, update: bool) -> N
         raise CommandError(
             f"the download of {chart.name} has the digest {digest}, {LOCK} says {locked.sha256} for the same "
             f"{'release' if chart.released else 'commit'}",
-            "somebody changed the source or a subchart; look into it before you accept it with --update",
+            "the source or a subchart changed; inspect it before you accept it with --update",
         )
     if locked and locked.revision != chart.revision and not update:
         raise CommandError(

@@ -383,7 +383,7 @@ def _check_consent(args: argparse.Namespace) -> None:
     if args.max_upfront is not None and args.max_upfront < 1:
         raise CommandError(f"--max-upfront is {args.max_upfront}; it takes US dollars from 1", code=2)
     if not args.yes and not sys.stdin.isatty():
-        raise CommandError("nobody can be asked here", "--yes --max-upfront USD buys without asking", 2)
+        raise CommandError("a confirmation needs a terminal", "--yes --max-upfront USD buys without asking", 2)
 
 
 def _consent(args: argparse.Namespace, what: str, fee: Decimal | None, currency: str, limit: int | None) -> None:

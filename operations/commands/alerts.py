@@ -70,7 +70,7 @@ def _lines(settings: Observability, cluster: Watched, missing: list[str]) -> Ite
     yield (
         f"Told: {listed(addresses, 'and')}."
         if (addresses := told(settings))
-        else "Nobody is told: `alerts` has neither addresses nor channels."
+        else "Alerts notify no one: `alerts` has neither addresses nor channels."
     )
     if missing:
         yield f"Left out, since these levels do not measure what they look at: {listed(missing, 'and')}."

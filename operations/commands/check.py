@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
             if cost:
                 write_line(f"    {cost['summary']}")
     if len(loaded) < len(names) and not args.environments and not args.json:
-        write_line("the environments were not held against one another, because some cannot be read")
+        write_line("the environments were not compared with each other, because some cannot be read")
     return max(result.exit_code for result in results)
 
 

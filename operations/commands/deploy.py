@@ -179,7 +179,7 @@ def _review_changes(
     `asked`: show the change set, and continue only after a yes.
     """
     if asked and not sys.stdin.isatty():
-        raise CommandError("nobody can be asked here", "--yes deploys without showing the changes and asking", 2)
+        raise CommandError("a confirmation needs a terminal", "--yes deploys without showing the changes and asking", 2)
     if cdk.follow(progress, "synth", "--quiet", f"{cdk.environment}/*"):
         raise failure(cdk, progress)
     under_way("comparing with what is deployed")

@@ -20,7 +20,7 @@ def kind_for(environment: Environment, name: str) -> DrillKind:
     if environment.observability is None or not environment.observability.drills:
         raise CommandError(
             f"{environment.name} does not allow drills",
-            "set `drills: true` under `observability:`, where breaking nodes on purpose is wanted",
+            "set `drills: true` under `observability:`, if drills may break nodes of this environment",
             2,
         )
     kinds = {key: kind for key, kind in drill_kinds().items() if kind.orchestrator == environment.cluster.orchestrator}

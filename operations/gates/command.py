@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         return _last(environment.name, keeper, names, args.json)
     stop_on_errors(loaded)
     if not environment.has_cluster:
-        raise CommandError(f"{environment.name} has no cluster, so there is nothing for a gate to look at", code=2)
+        raise CommandError(f"{environment.name} has no cluster, so no gate applies", code=2)
     # Whoever cancels a build ends its processes so, and the jobs of a gate have to go all the same.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     account = account_for(args, environment)

@@ -158,7 +158,7 @@ def _stop_at(blockers: list[Blocker]) -> None:
 def _ask(name: str, going: list[str], data: list[str]) -> None:
     if not sys.stdin.isatty():
         raise CommandError(
-            "nobody can be asked here", "--yes deletes without asking; --plan prints what would happen", 2
+            "a confirmation needs a terminal", "--yes deletes without asking; --plan prints what would happen", 2
         )
     write_note(f"This deletes {', '.join([*going, *data])} and everything in them.")
     if input(f"Type {name} to continue: ").strip() != name:

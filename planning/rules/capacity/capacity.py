@@ -159,7 +159,7 @@ def region_offers(environment: Environment) -> Problems:
                 yield Problem(
                     (*path, "instance_type" if group.instance_type else "instance_types"),
                     f"the price lists do not show {name} in {environment.region}; they show it in {where}",
-                    "ask AWS or look at your quota; the lists are late, so a type may be there already",
+                    "ask AWS, or check your service quota; price lists are late, so the region may have the type",
                 )
 
 

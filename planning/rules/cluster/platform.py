@@ -57,7 +57,7 @@ def needs_the_gpu_operator(environment: Environment) -> Problems:
             yield Problem(
                 ("instance_groups", name, "labels", MIG_LABEL),
                 f"{MIG_LABEL} is {group.labels[MIG_LABEL]}, and nothing on the cluster acts on it: the GPUs stay whole",
-                "add `gpu_operator: {}` under platform, or take the label away",
+                "add `gpu_operator: {}` under platform, or remove the label",
             )
 
 

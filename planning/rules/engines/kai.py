@@ -188,7 +188,7 @@ def kai_counts_no_efa(environment: Environment, types: Catalog) -> Problems:
             yield Problem(
                 ("governance", "teams", parts[0], "quota"),
                 f"{listed(parts, 'and')} has no whole instances of {name}, so pods of several teams share nodes; KAI's "
-                f"queues do not count the {each} EFA interfaces of each, and who comes first may take all",
+                f"queues do not count the {each} EFA interfaces of each, and the first job may use all",
                 "accept this if all jobs ask for EFA interfaces in proportion to their GPUs; or use engine "
                 "kueue or yunikorn, which count them",
             )

@@ -26,7 +26,7 @@ def said_twice(settings: Settings) -> Problems:
             for index, item in enumerate(items):
                 observed[item] += 1
                 if observed[item] == 2:
-                    yield Problem((field.alias or name, index), f"{item} stands here twice", "remove the repetition")
+                    yield Problem((field.alias or name, index), f"{item} is listed twice", "remove the repetition")
 
 
 @rule("ENV014", ERROR, on=Environment, source="", final=True)
@@ -60,7 +60,7 @@ def listed_region(environment: Environment) -> Problems:
         yield Problem(
             "region",
             f"CloudFormation does not list AWS::SageMaker::Cluster in {environment.region}",
-            "look at the AWS page of services by region; the list may be late",
+            "check the AWS list of services by region; podwright's list may be old",
         )
 
 
@@ -112,7 +112,7 @@ def tag_count(environment: Environment) -> Problems:
             "tags",
             f"{len(environment.tags)} tags; AWS takes {limits().cluster.tags} on a resource, and {_OWN_TAGS} are "
             f"kept for Name and what CloudFormation adds; allowed: {most}",
-            "remove those nobody reports by",
+            "remove tags that no cost report uses",
         )
 
 

@@ -36,7 +36,9 @@ def how_many(group: InstanceGroup) -> Problems:
         count, most = len(getattr(group, field)), getattr(limits().cluster, field)
         if count > most:
             yield Problem(
-                field, f"{count} {field}; SageMaker takes {most} on a group", "remove those nobody selects by"
+                field,
+                f"{count} {field}; SageMaker takes {most} on a group",
+                "remove labels and taints that nothing uses",
             )
 
 
@@ -85,7 +87,6 @@ def taint_twice(group: InstanceGroup) -> Problems:
         if observed[taint.key, taint.effect] == 2:
             yield Problem(
                 ("taints", index),
-                f"{taint.key} stands here twice with effect {taint.effect}; a node has one taint "
-                "for each key and effect",
+                f"{taint.key} is listed twice with effect {taint.effect}; a node has one taint for each key and effect",
                 "keep one of them",
             )

@@ -248,7 +248,7 @@ def keeps_its_checkpoints(environment: Environment) -> Problems:
         if path and not any(path == mount or path.startswith(f"{mount}/") for mount in job.mounts):
             yield Problem(
                 ("jobs", name, "checkpoints", "path"),
-                f"{path} lies in none of the job's mounts, {listed(job.mounts, 'and')}, so it goes with the pod",
+                f"{path} is in none of the job's mounts, {listed(job.mounts, 'and')}, so it goes with the pod",
                 "mount a claim there, or at a folder above it",
             )
 

@@ -388,7 +388,7 @@ def elastic_goes_with(environment: Environment) -> Problems:
                 what = f"group {job.group} is Spot capacity" if field == ("group",) else f"{field[-1]} is set"
                 yield Problem(
                     ("jobs", name, *field),
-                    f"{what}, which elastic training does not go with",
+                    f"{what}, which elastic training does not support",
                     "remove it, or `elastic`; PyTorch's DCP to a shared file system loads at every size",
                 )
 
@@ -503,9 +503,9 @@ _OF_KUBERNETES = {
     "secrets": "remove it: read the secret in the command, from where the node's role may",
     "config_maps": "remove it: put the file on a shared file system",
     "scratch": "name a folder of the node under `folders`",
-    "security": "remove it: the job runs as whoever submits it",
+    "security": "remove it: the job runs as the user who submits it",
     "pull": "remove it: enroot keeps images by their digest",
-    "pull_secrets": "remove it: enroot reads the credentials of whoever submits",
+    "pull_secrets": "remove it: enroot reads the credentials of the user who submits",
     "tolerations": "remove it: Slurm knows no taints",
     "affinity": "remove it: Slurm places by partition and topology.conf",
     "init": "write it into the command",

@@ -38,7 +38,7 @@ def too_many_addresses(settings: Observability) -> Problems:
         yield Problem(
             ("alerts", "emails"),
             f"emails are {len(alerts.emails)}; beside a chat channel a budget tells {MAX_ADDRESSES} addresses at most",
-            "use the address of a list",
+            "use a mailing list",
         )
 
 
@@ -48,5 +48,5 @@ def drills_of_nothing(environment: Environment) -> Problems:
     settings = environment.observability
     if settings and settings.drills and not environment.has_cluster:
         yield Problem(
-            ("observability", "drills"), "drills is true, and the environment has no cluster", "take drills away"
+            ("observability", "drills"), "drills is true, and the environment has no cluster", "remove drills"
         )

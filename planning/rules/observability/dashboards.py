@@ -18,7 +18,7 @@ def something_to_show(environment: Environment) -> Problems:
         yield Problem(
             ("observability", "grafana"),
             f"grafana is wanted, and {why}: its dashboards would be empty",
-            "take grafana away, or measure something",
+            "remove grafana, or set metrics to basic",
         )
 
 

@@ -35,7 +35,7 @@ def somebody_elses_workspace(settings: Observability) -> Problems:
             yield Problem(
                 name,
                 f"{name} is given, and the workspace {settings.workspace} belongs to somebody else",
-                f"take {name} away, or workspace for one of the environment's own",
+                f"remove {name}, or remove workspace so that podwright creates one",
             )
 
 
@@ -66,7 +66,7 @@ def nothing_to_measure(environment: Environment) -> Problems:
         yield Problem(
             ("observability", "metrics"),
             f"metrics is {settings.metrics}, and the environment has no cluster to measure",
-            "take metrics away; the budget needs none",
+            "remove metrics; the budget needs none",
         )
 
 
@@ -84,7 +84,7 @@ def of_the_other_orchestrator(environment: Environment) -> Problems:
                 yield Problem(
                     ("observability", name),
                     f"{name} is only for orchestrator {other}; this one is {orchestrator}",
-                    f"take {name} away",
+                    f"remove {name}",
                 )
 
 

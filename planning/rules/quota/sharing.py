@@ -156,7 +156,7 @@ def one_level(governance: Governance) -> Problems:
     if governance.departments and governance.engine == "hyperpod":
         yield Problem(
             "departments",
-            "task governance has teams only: all lend to all, and a department's weight counts nowhere",
+            "task governance has teams only: all lend to all, and a department's weight has no effect",
             "use engine kueue or kai, or accept this",
         )
 

@@ -250,4 +250,4 @@ def test_nobody_is_asked_without_a_terminal(
     capacity_account: CapacityAccount, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert extend(capacity_account, "--duration", "7d") == 2
-    assert "nobody can be asked here" in capsys.readouterr().err
+    assert "a confirmation needs a terminal" in capsys.readouterr().err

@@ -48,9 +48,9 @@ def test_without_the_name_nothing_is_bought(
 @pytest.mark.parametrize(
     ("arguments", "output"),
     [
-        ((), "nobody can be asked here"),
+        ((), "a confirmation needs a terminal"),
         (("--yes",), "--yes buys without asking, and needs a limit"),
-        (("--max-upfront", "900000"), "nobody can be asked here"),
+        (("--max-upfront", "900000"), "a confirmation needs a terminal"),
         (("--yes", "--max-upfront", "0"), "--max-upfront is 0"),
         ((*YES, "--nothing-was-bought"), "--nothing-was-bought is what a person has seen"),
     ],

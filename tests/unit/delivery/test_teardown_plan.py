@@ -215,7 +215,7 @@ def test_the_name_is_typed_and_the_plan_printed_before(
     account: TeardownAccount, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     account.stacks("prod-eks")
-    with pytest.raises(CommandError, match="nobody can be asked here"):
+    with pytest.raises(CommandError, match="a confirmation needs a terminal"):
         account.destroy()
     monkeypatch.setattr("sys.stdin", type("Tty", (io.StringIO,), {"isatty": lambda _: True})())
     monkeypatch.setattr("builtins.input", lambda _: "y")

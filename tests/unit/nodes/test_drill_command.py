@@ -113,7 +113,7 @@ def test_another_action_than_expected_fails(drill_cluster: DrillCluster, capsys:
             "is none",
         ),
         (("--fault", "xid-replace"), ("ml.p5en.48xlarge", "ml.m5.8xlarge"), "has no nvidia accelerators"),
-        (("--fault", "xid-replace"), None, "nobody can be asked here"),
+        (("--fault", "xid-replace"), None, "a confirmation needs a terminal"),
     ],
 )
 def test_what_is_refused(

@@ -191,7 +191,7 @@ def test_what_the_command_line_says_comes_first(simulated: UpgradeAccount) -> No
         (["--wait-between", "3601"], "--wait-between is 3601 s; allowed: 0 to 3600 s"),
         (["--group", "other"], "the cluster has no group other"),
         (["--rollback-alarm", "nowhere"], "there is no alarm nowhere"),
-        ([], "nobody can be asked here"),
+        ([], "a confirmation needs a terminal"),
     ],
 )
 def test_what_cannot_be_asked_for_changes_nothing(
