@@ -1,6 +1,7 @@
 """What command lines have in common: which environment is meant, in which account, and in which project."""
 
 import argparse
+import math
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -9,7 +10,7 @@ from ..config.loading.artifacts import LOCK, newer_writer
 from ..config.loading.load import LoadedEnvironment
 from ..config.loading.project import Project
 from ..config.settings.environment import Environment
-from ..planning.simulation.traces.times import timestamp
+from ..planning.simulation.traces.times import duration, timestamp
 from .aws.account import Account, account_of
 from .output.console import write_note
 from .output.moving import under_way
@@ -34,13 +35,16 @@ def add_environment(parser: argparse.ArgumentParser) -> None:
 def add_name(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """The argument that names an environment; `load` chooses one where it may be absent."""
     parser.add_argument(
-        "environment", nargs=None if required else "?", metavar="ENV", help="name in environments/, or path of a file"
+        "environment",
+        nargs=None if required else "?",
+        metavar="ENV",
+        help="name of an environment, or path of its file",
     )
 
 
 def add_sandbox(parser: argparse.ArgumentParser) -> None:
     """The option that takes an environment to the sandbox."""
-    parser.add_argument("--sandbox", action="store_true", help="use the sandbox, whatever account the file names")
+    parser.add_argument("--sandbox", action="store_true", help="use the sandbox instead of the account in the file")
 
 
 def add_project(parser: argparse.ArgumentParser) -> None:
@@ -91,4 +95,15 @@ def as_moment(text: str) -> float:
     # Kubernetes writes years with four digits.
     if not 0 <= seconds < _LAST_MOMENT:
         raise argparse.ArgumentTypeError(f"{text!r} is no time between 1970 and 9999")
+    return seconds
+
+
+def as_time(text: str) -> float:
+    """Seconds of an option such as 30d, as argparse takes it."""
+    try:
+        seconds = duration(text)
+    except InvalidValue as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not 0 <= seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is below 0")
     return seconds

@@ -23,7 +23,7 @@ from shutil import get_terminal_size
 from textwrap import wrap
 from typing import Final, NamedTuple
 
-from .command_help import HelpFormatter, examples
+from .command_help import CommandParser, HelpFormatter, called_parser, describe, unknown
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 """What the system says of a disk that is full, or of a user's share of it."""
@@ -48,72 +48,84 @@ AREAS: Final = {
 """What commands are for, in the order in which one comes to them."""
 
 COMMANDS: Final = (
-    Command("init", ".commands.init", "start a project: an environment file and a cdk.json, ready to deploy"),
-    Command("import", ".adoption.command", "write an environment file of a running HyperPod cluster, and compare both"),
+    Command("init", ".commands.init", "create a project: an environment file and a cdk.json, ready to deploy"),
+    Command(
+        "import", ".adoption.command", "write an environment file from a running HyperPod cluster, and compare both"
+    ),
     Command("check", ".commands.check", "check environment files and print every finding"),
     Command(
         "project", ".commands.project", "print the environments of the project, and the links between their clusters"
     ),
-    Command("preflight", ".preflight.command", "look at the account for what would make a deployment fail"),
-    Command("size", ".commands.size", "say how many GPUs a training run needs, and how its parallelism lies on them"),
+    Command("preflight", ".preflight.command", "check the account for reasons why a deployment would fail"),
+    Command("size", ".commands.size", "compute how many GPUs a training run needs, and its parallel layout"),
     Command(
         "cost", ".commands.cost", "print what an environment costs: upfront, by hour and month, by stack and by team"
     ),
     Command("prices", ".spend.prices_command", "ask AWS for its prices, and write them into the file"),
     Command("spend", ".spend.command", "print what teams used and what it cost"),
     Command(
-        "budgets", ".spend.budgets_command", "print what teams used of their budgets of hours, and keep the budgets"
+        "budgets", ".spend.budgets_command", "print what teams used of their accelerator-hour budgets, and enforce them"
     ),
     Command("quotas", ".commands.quotas", "print what each team is guaranteed, lends and may borrow"),
-    Command("simulate", ".simulation.command", "simulate who gets what, and when, under the policy of an environment"),
-    Command("forecast", ".simulation.forecast_command", "say when a job would start, where, and whom it would stop"),
-    Command("show", ".commands.show", "print an environment with every default filled in, and its subnets"),
-    Command("render", ".commands.render", "write the Kubernetes objects of an environment as YAML"),
-    Command("submit", ".commands.submit", "hand a job to the cluster: check it, make its manifest, apply it"),
-    Command("run", ".jobs.run_command", "run a command on nodes of a group as a job, without a line in the file"),
-    Command("jobs", ".jobs.list_command", "list the jobs of a cluster: state, queue, GPUs, and why each waits"),
     Command(
-        "why", ".jobs.why_command", "say why a job waits, by what the cluster says: queue, quota, preemption, events"
+        "simulate",
+        ".simulation.command",
+        "simulate which job gets which nodes, and when, under an environment's policy",
     ),
-    Command("logs", ".jobs.logs_command", "print what a job wrote, and name its slowest rank"),
-    Command("stop", ".jobs.stop_command", "stop a job: take it off the cluster, with all that belongs to it"),
-    Command("alerts", ".commands.alerts", "print the alerts of an environment, or the rules that they become"),
-    Command("dashboards", ".dashboards.command", "write dashboards for any Grafana, or draw them into one HTML file"),
-    Command("explain", ".commands.explain", "print the page of a rule, or list all rules"),
-    Command("completion", ".commands.completion", "print what a shell needs to complete commands on the Tab key"),
-    Command("mcp", ".agents.command", "serve the project to an agent: read, plan, propose, and change after a yes"),
+    Command(
+        "forecast", ".simulation.forecast_command", "forecast when and where a job starts, and which jobs it would stop"
+    ),
+    Command("show", ".commands.show", "print an environment with all defaults, and its subnets"),
+    Command("render", ".commands.render", "write the Kubernetes objects of an environment as YAML"),
+    Command("submit", ".commands.submit", "submit a job to the cluster: check it, render its manifest, apply it"),
+    Command("run", ".jobs.run_command", "run a command as a job on an instance group, without an entry in the file"),
+    Command("jobs", ".jobs.list_command", "list the jobs of a cluster: state, queue, GPUs, and why each waits"),
+    Command("why", ".jobs.why_command", "explain why a job waits or fails: queue, quota, preemption, events"),
+    Command("logs", ".jobs.logs_command", "print the log of a job, and name its slowest rank"),
+    Command("stop", ".jobs.stop_command", "stop a job: delete it with all its objects"),
+    Command("alerts", ".commands.alerts", "print the alerts of an environment, also as Prometheus rules"),
+    Command("dashboards", ".dashboards.command", "write dashboards for Grafana, or draw them into one HTML file"),
+    Command("explain", ".commands.explain", "print the page of a finding or an alert, or list all findings"),
+    Command("completion", ".commands.completion", "print a script that completes commands on the Tab key"),
+    Command(
+        "mcp", ".agents.command", "serve the project to an agent: read, plan, propose, and change after a confirmation"
+    ),
     Command("schema", ".commands.schema", "print the JSON Schema of environment files, for editors"),
-    Command("diff", ".effects.command", "show what a deployment would change, and what each change does"),
-    Command("drift", ".drift.command", "compare what runs with the templates that it was deployed from"),
-    Command("pipeline", ".pipeline.command", "promote commits by a pipeline: its steps, its accounts, its deployment"),
+    Command("diff", ".effects.command", "print what a deployment would change, and the effect of each change"),
+    Command("drift", ".drift.command", "compare running resources with the templates of the last deployment"),
+    Command(
+        "pipeline",
+        ".pipeline.command",
+        "promote commits by a pipeline: print its steps, prepare its accounts, deploy it",
+    ),
     Command("deploy", ".commands.deploy", "check, synthesize and deploy an environment to AWS or to the sandbox"),
-    Command("scale", ".scaling.command", "give a group more or fewer nodes, in the file and on the cluster"),
-    Command("canary", ".canary.command", "deploy one node of each instance group first, and wait for their verdicts"),
-    Command("promote", ".promotion.command", "take the project's files from environment to environment"),
-    Command("status", ".live.command", "print stacks, instance groups and nodes as they are now"),
-    Command("gate", ".gates.command", "prove that a deployed environment does what it should, and keep the evidence"),
-    Command("doctor", ".doctor.command", "say what is wrong with a cluster, why, and what to do"),
-    Command("collect", ".doctor.collect_command", "take along what doctor reads, secrets taken out"),
+    Command("scale", ".scaling.command", "change the number of nodes of a group, in the file and on the cluster"),
+    Command("canary", ".canary.command", "deploy one node of each instance group, and wait for the nodes' verdicts"),
+    Command("promote", ".promotion.command", "promote the project's files from environment to environment"),
+    Command("status", ".live.command", "print the current stacks, instance groups and nodes"),
+    Command("gate", ".gates.command", "prove that a deployed environment works, and save the evidence"),
+    Command("doctor", ".doctor.command", "diagnose a cluster: what is wrong, why, and what to do"),
+    Command("collect", ".doctor.collect_command", "collect what doctor reads into a file without secrets"),
     Command("destroy", ".teardown.command", "delete the stacks of an environment"),
     Command("sandbox", ".commands.sandbox", "start, stop or reset the stand-in for AWS on this machine"),
-    Command("chart", ".artifacts.charts", "fetch the Helm charts that are installed, and lock their digests"),
+    Command("chart", ".artifacts.charts", "fetch the Helm charts of the project, and lock their digests"),
     Command("assets", ".artifacts.assets", "fetch the archives that nodes install from, and lock their digests"),
-    Command("kernels", ".artifacts.kernels", "build the benchmark programs that nodes measure their GPUs with"),
+    Command("kernels", ".artifacts.kernels", "build the benchmark programs for GPUs, and lock their digests"),
     Command("images", ".artifacts.images", "list the container images of an environment, or mirror them to ECR"),
+    Command("image", ".artifacts.image_check", "check the EFA and NCCL software of a container image"),
     Command(
-        "image", ".artifacts.image_check", "check what a container image brings for EFA and NCCL, and whether it fits"
+        "connect", ".kubernetes.connect", "connect to the Kubernetes API: a kubeconfig, and a tunnel to a private API"
     ),
-    Command(
-        "connect", ".kubernetes.connect", "reach the Kubernetes API: a kubeconfig, and a tunnel where it is private"
-    ),
-    Command("workers", ".workers.command", "connect a manager of MultiKueue with the clusters that it hands work to"),
+    Command("workers", ".workers.command", "connect a MultiKueue manager with its worker clusters"),
     Command("shell", ".commands.shell", "open a shell on a node"),
-    Command("upgrade", ".upgrade.command", "say what is behind, in which order to renew it, and renew nodes"),
-    Command("node", ".nodes.command", "reboot, replace or check nodes, or take them out of work"),
-    Command("drill", ".drills.command", "break a node on purpose, and measure how it comes back"),
-    Command("capacity", ".capacity.command", "find, buy and look at training plans: capacity paid for in advance"),
-    Command("bench", ".benchmarks.command", "print and draw what the benchmarks of nodes measured"),
-    Command("report", ".report.command", "write one HTML file on an environment: drawing, quotas, cost, permissions"),
+    Command(
+        "upgrade", ".upgrade.command", "print which versions are behind, in which order to upgrade, and upgrade nodes"
+    ),
+    Command("node", ".nodes.command", "reboot, replace, check or quarantine nodes"),
+    Command("drill", ".drills.command", "inject a fault into a node, and measure the recovery"),
+    Command("capacity", ".capacity.command", "find, buy and inspect training plans: capacity paid in advance"),
+    Command("bench", ".benchmarks.command", "print and draw the benchmark results of nodes"),
+    Command("report", ".report.command", "write an HTML report of an environment: drawing, quotas, cost, permissions"),
 )
 
 
@@ -169,14 +181,15 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
         parser.error(f"there is no command {called}; {meant}")
     parsed, late = parser.parse_known_args(arguments)
     if late and ("more" not in parsed or any(word.startswith("-") for word in late)):
-        parser.error(f"unrecognized arguments: {' '.join(late)}")
+        below = called_parser(parser, arguments)
+        below.error(unknown(below, late))
     if late:
         parsed.more += late
     return parsed
 
 
 def parser_of(
-    called: str | None = None, kind: type[argparse.ArgumentParser] = argparse.ArgumentParser
+    called: str | None = None, kind: type[argparse.ArgumentParser] = CommandParser
 ) -> argparse.ArgumentParser:
     """The parser with all command names, and the arguments of the one that is called: the others stay unimported.
 
@@ -199,15 +212,13 @@ def parser_of(
         if called in (None, command.name):
             module = import_module(command.module, __package__)
             subparser.description = module.__doc__
-            subparser.formatter_class = HelpFormatter
-            subparser.epilog = examples(command.name)
             module.add_arguments(subparser)
+            describe(command.name, subparser)
             subparser.add_argument(
                 "--project",
                 metavar="DIR",
                 type=Path,
-                help="folder of the project (default: the nearest one from here upward that holds "
-                "environments/ or cdk.json)",
+                help="folder of the project (default: the nearest folder upward with environments/ or cdk.json)",
             )
             subparser.set_defaults(run=module.run)
     return parser

@@ -2,16 +2,16 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ..errors import InvalidFile
-from ..findings import Finding, Level, Path, dotted
+from ..findings import Finding, Level, Path, dotted, listed
 from ..settings.base import ZoneId
 from ..settings.defaults import with_defaults
 from ..settings.environment import Environment
@@ -22,6 +22,10 @@ from .source import EXTENDS, Source, read_source
 from .text_forms import TEXT_FORMS, ZONE_NAME
 
 _ALLOWED_HERE = "; allowed: "
+_EMPTY = "{}"
+_LIKE, _SIMILAR = 0.85, 0.7
+_DEFAULTS_FROM = {"system_group": "instance_groups", "zone": "network"}
+_WITH_UNIT = re.compile(r"\s*[0-9][0-9.,]*\s*[A-Za-z%][A-Za-z/%]*\s*")
 _ZONE_ID = get_args(ZoneId)[1].pattern
 _AT_LEAST, _AT_MOST = (re.compile(f"{word} than or equal to (\\S+)") for word in ("greater", "less"))
 # What pydantic calls by Python's names.
@@ -75,7 +79,9 @@ def environment_from(source: Source, stem: str) -> LoadedEnvironment:
     except ValidationError as error:
         details = error.errors(include_url=False)
         causes = [
-            detail for detail in details if not _is_derived(detail["loc"], data) and not _follows(detail, details)
+            detail
+            for detail in details
+            if not _is_derived(detail["loc"], data) and not _follows(detail, details, source.data)
         ]
         raise InvalidFile(_alternatives_joined(_finding(detail, source) for detail in causes or details)) from None
 
@@ -92,10 +98,25 @@ def _alternatives_joined(findings: Iterable[Finding]) -> list[Finding]:
     return list(joined.values())
 
 
-def _follows(detail: ErrorDetails, details: Iterable[ErrorDetails]) -> bool:
-    """Whether a list is only too short because its items are wrong."""
+def _follows(detail: ErrorDetails, details: Iterable[ErrorDetails], data: Any) -> bool:
+    """Whether an error comes of another one.
+
+    A list is too short because its items are wrong; a setting is missing because its key is misspelt, or because what
+    its default comes from is wrong.
+    """
     loc = detail["loc"]
-    return detail["type"] == "too_short" and any(each["loc"][: len(loc)] == loc != each["loc"] for each in details)
+    if detail["type"] == "too_short":
+        return any(each["loc"][: len(loc)] == loc != each["loc"] for each in details)
+    if detail["type"] != "missing":
+        return False
+    cause = _DEFAULTS_FROM.get(loc[-1])
+    if cause and any(each["loc"][0] == cause for each in details):
+        return True
+    unknown = [each["loc"] for each in details if each["type"] == "extra_forbidden"]
+    return any(
+        other[:-1] == loc[:-1] and _close(str(other[-1]), _known_keys(_in_data(other, data), data)) == loc[-1]
+        for other in unknown
+    )
 
 
 def _is_derived(loc: Path, specified: Any) -> bool:
@@ -154,6 +175,12 @@ def _is_of(model: type[BaseModel], data: Any) -> bool:
     return kind is None or not isinstance(data, dict) or data.get("kind") in get_args(kind.annotation)
 
 
+def _kinds(path: Path, data: Any) -> list[str]:
+    """What the last part of `path`, which tells the models of a union apart, may be."""
+    fields = [model.model_fields.get(str(path[-1])) for model in _owners(path, data)]
+    return [kind for field in fields if field for kind in get_args(field.annotation)]
+
+
 def _known_keys(path: Path, data: Any) -> list[str]:
     """The keys that are allowed beside the last part of `path`."""
     own = [] if path[1:] else [EXTENDS]
@@ -167,8 +194,8 @@ def _described(path: Path, data: Any) -> str:
         for model in _owners(path[:end], data):
             for name, field in model.model_fields.items():
                 if path[end - 1] in (name, field.alias):
-                    return f"{path[end - 1]}: {attribute_docstrings(model)[name]}"
-    return "`podwright schema` prints what each setting takes"
+                    return f"change {path[end - 1]}: {attribute_docstrings(model)[name]}"
+    return "correct the value; `podwright schema` prints what each setting accepts"
 
 
 def _finding(detail: ErrorDetails, source: Source) -> Finding:
@@ -187,14 +214,15 @@ def _finding(detail: ErrorDetails, source: Source) -> Finding:
         return Finding("ENV001", Level.ERROR, shown, f"{shown} is not a known setting", hint, location)
     if kind in ("missing", "union_tag_not_found"):
         where = f" under {dotted(path[:-1])}" if path[:-1] else ""
-        return Finding("ENV002", Level.ERROR, shown, f"{shown} is missing", f"add `{loc[-1]}:`{where}", location)
+        kinds = _kinds(path, source.data) if kind == "union_tag_not_found" else []
+        message = f"{shown} is missing" + (f"{_ALLOWED_HERE}{listed(kinds)}" if kinds else "")
+        meaning = "" if kinds else _described(path, source.data).removeprefix(f"change {loc[-1]}")
+        return Finding("ENV002", Level.ERROR, shown, message, f"add `{loc[-1]}:`{where}{meaning}", location)
     if kind == "union_tag_invalid":
         tags = context["expected_tags"].replace("'", "").split(", ")
         hint = _meant(str(value[loc[-1]]), tags) or _described(path, source.data)
-        received = f"{shown} is {_received(value[loc[-1]])}"
-        return Finding(
-            "ENV003", Level.ERROR, shown, f"{received}{_ALLOWED_HERE}{context['expected_tags']}", hint, location
-        )
+        message = f"{shown} is {_received(value[loc[-1]])}{_ALLOWED_HERE}{listed(tags)}"
+        return Finding("ENV003", Level.ERROR, shown, message, hint, location)
     if kind == "too_long":
         message = f"{shown} has more than {context['max_length']} entries{_ALLOWED_HERE}at most {context['max_length']}"
         return Finding("ENV003", Level.ERROR, shown, message, _described(path, source.data), location)
@@ -209,32 +237,78 @@ def _finding(detail: ErrorDetails, source: Source) -> Finding:
     message = _AT_LEAST.sub(r"\1 or more", _AT_MOST.sub(r"\1 or less", message))
     message = _ALLOWED.get(kind, TEXT_FORMS.get(context.get("pattern", ""), message))
     hint = _described(path, source.data)
-    if kind == "model_type":
-        message = f"{message}, such as `{loc[-1]}: {{{_required(path, source.data)}}}`"
-    if isinstance(value, str) and re.fullmatch(ZONE_NAME, value) and context.get("pattern") == _ZONE_ID:
-        hint = (
-            f"a zone has another name in each account; `aws ec2 describe-availability-zones --zone-names {value} "
-            f"--region {value[:-1]} --query 'AvailabilityZones[].ZoneId'` prints its id in yours"
-        )
+    if kind == "int_parsing" and isinstance(value, str) and _WITH_UNIT.fullmatch(value):
+        message = f"{message} without a unit"
+    if kind in ("model_type", "dict_type", "tuple_type") and (example := _example(path, source.data, value)):
+        message = f"{message}, such as `{loc[-1]}: {example}`"
+    if isinstance(value, str) and (close := _meant_value(value, context)):
+        hint = close
     message = f"{shown} is {_received(value)}{_ALLOWED_HERE}{message[0].lower()}{message[1:]}"
     return Finding("ENV003", Level.ERROR, shown, message, hint, location)
 
 
 def _meant(word: str, known: Sequence[str]) -> str:
     """A guess at the setting that somebody meant, as a hint; empty where there is none."""
-    close = [name for name in BESIDE.get(word, ()) if name in known] or difflib.get_close_matches(word, known, 1, 0.85)
-    if not close and word in ELSEWHERE:
+    close = _close(word, known)
+    if close is None and word in ELSEWHERE:
         path, value = ELSEWHERE[word]
         return f"write {path}: {value}"
-    close = close or difflib.get_close_matches(word, known, 1)
+    return f"did you mean {close!r}?" if close else ""
+
+
+def _close(word: str, known: Sequence[str]) -> str | None:
+    """The name beside that somebody most likely meant; a loose guess only where no setting elsewhere has the word."""
+    beside = [name for name in BESIDE.get(word, ()) if name in known]
+    likeness = _LIKE if word in ELSEWHERE else _SIMILAR
+    return next(iter(beside or difflib.get_close_matches(word, known, 1, likeness)), None)
+
+
+def _meant_value(value: str, context: Mapping[str, Any]) -> str:
+    """A guess at the value that somebody meant, as a hint; empty where there is none."""
+    pattern = context.get("pattern", "")
+    if pattern == _ZONE_ID and re.fullmatch(ZONE_NAME, value):
+        return (
+            f"write the id of this zone, which `aws ec2 describe-availability-zones --zone-names {value} "
+            f"--region {value[:-1]} --query 'AvailabilityZones[].ZoneId'` prints for your account"
+        )
+    if pattern.startswith(r"^ml\.") and re.search(pattern, f"ml.{value}"):
+        return f"did you mean 'ml.{value}'?"
+    close = difflib.get_close_matches(value, re.findall("'([^']+)'", str(context.get("expected", ""))), 1, _SIMILAR)
     return f"did you mean {close[0]!r}?" if close else ""
 
 
-def _required(path: Path, data: Any) -> str:
-    """What a mapping at `path` has to have, as YAML."""
-    models = _owners((*path, ""), data)
-    fields = [(name, field) for model in models for name, field in model.model_fields.items() if field.is_required()]
-    return ", ".join(f"{field.alias or name}: …" for name, field in fields)
+def _example(path: Path, data: Any, value: Any) -> str:
+    """What a mapping or list at `path` looks like, as YAML; empty where it is no setting itself."""
+    fields = [
+        field
+        for model in _owners(path, data)
+        for name, field in model.model_fields.items()
+        if path[-1] in (name, field.alias)
+    ]
+    if not fields:
+        return ""
+    annotation = fields[0].annotation
+    origins = {get_origin(part) for part in (annotation, *get_args(annotation))}
+    required = _required(list(_models(annotation)))
+    if tuple in origins:
+        scalar = isinstance(value, (str, int, float)) and required is None
+        return f"[{', '.join(str(value).split())}]" if scalar else f"[{required or '…'}]"
+    if dict in origins:
+        return f"{{NAME: {required if required not in (None, _EMPTY) else '…'}}}"
+    return required or ""
+
+
+def _required(models: Sequence[type[BaseModel]]) -> str | None:
+    """What a mapping of one of some models has to have, as YAML; None without a model."""
+    if not models:
+        return None
+    shared = set.intersection(*(set(_required_names(model)) for model in models))
+    names = [f"{name}: …" for name in _required_names(models[0]) if name in shared]
+    return f"{{{', '.join(names)}}}"
+
+
+def _required_names(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items() if field.is_required()]
 
 
 def _received(value: Any) -> str:

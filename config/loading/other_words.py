@@ -32,6 +32,21 @@ BESIDE: Final = {
     "fsx": ("lustre", "storage"),
     "teams": ("governance",),
     "subnets": ("zones", "nodes"),
+    "import_events": ("import",),
+    "export_events": ("export",),
+    "script": ("command",),
+    "entry_script": ("command",),
+    "size_gb": ("capacity_gib", "size_gib"),
+    "size_tb": ("capacity_gib",),
+    "storage_capacity": ("capacity_gib",),
+    "duration": ("days",),
+    "duration_hours": ("days",),
+    "duration_days": ("days",),
+    "node_groups": ("instance_groups",),
+    "nodegroups": ("instance_groups",),
+    "node_pools": ("instance_groups",),
+    "vpc": ("network",),
+    "kubernetes": ("version", "eks"),
 }
 """By what somebody wrote: what it may be called at the same place, the likeliest first."""
 

@@ -202,7 +202,7 @@ class _Reader:
                     "YML002",
                     (*path, key),
                     key_node,
-                    f"key {key!r} stands here twice",
+                    f"key {key!r} is listed twice",
                     f"keep one of them; the first is at line {self.positions[(*path, key)].line}",
                 )
                 continue

@@ -1,10 +1,11 @@
-"""Read a running HyperPod cluster, and write an environment file that adopts what it stands on.
+"""Read a running HyperPod cluster, and write an environment file that adopts its resources.
 
-Nothing in the account is changed, and no file is overwritten. Comments in the file say what could not be read, and why.
-The file is checked, and synthesized: what a deployment of it would set otherwise than the cluster has it is printed.
-Exit code 1: the file breaks a rule, or could not be compared.
+The command changes nothing in the account and overwrites no file. Comments in the file say what could not be read, and
+why. The command then checks and synthesizes the file, and prints every setting in which a deployment would differ from
+the cluster. Exit code 1: the file breaks a rule, or the comparison failed.
 
-The cluster itself stays with whoever made it: CloudFormation refuses to create a second one of its name.
+The cluster itself stays with the stack or person that created it: CloudFormation cannot create a second cluster with
+the same name.
 """
 
 import argparse
@@ -35,14 +36,19 @@ _LONGEST: Final = 32
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright import`."""
     parser.add_argument("cluster", metavar="CLUSTER", help="name of a HyperPod cluster")
-    parser.add_argument("--region", default="", help="AWS region (default: that of this shell's credentials)")
-    parser.add_argument("--name", help="name of the environment (default: the cluster's)")
-    parser.add_argument("--out", metavar="FILE", type=Path, help="the file (default: environments/NAME.yaml)")
+    parser.add_argument(
+        "--region", metavar="REGION", default="", help="AWS region (default: the region of your credentials)"
+    )
+    parser.add_argument("--name", metavar="NAME", help="name of the environment (default: the cluster's)")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="write this file (default: environments/NAME.yaml)")
     parser.add_argument("--sandbox", action="store_true", help="read the sandbox instead of AWS")
     parser.add_argument(
-        "--account", default=SANDBOX_ACCOUNT, help="with --sandbox: which of its accounts (default: its own)"
+        "--account",
+        metavar="ID",
+        default=SANDBOX_ACCOUNT,
+        help="with --sandbox: account of the sandbox (default: its own)",
     )
-    parser.add_argument("--json", action="store_true", help="print what was written, read and compared as JSON")
+    parser.add_argument("--json", action="store_true", help="print the written file and the comparison as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from typing import Any, Final, NoReturn
 from ...config.errors import CommandError
 from ...config.findings import Finding
 from ..cli import parser_of
+from ..command_help import plain
 from ..output.console import taken
 
 _SYNTHESIZING: Final = ("deploy", "diff", "render", "report", "scale", "submit", "upgrade")
@@ -43,7 +44,7 @@ class _Parser(argparse.ArgumentParser):
     """Raises what argparse would print before it ends the process."""
 
     def error(self, message: str) -> NoReturn:
-        raise CommandError(message, f"`{self.prog} --help` says what it takes", 2)
+        raise CommandError(plain(message), f"`{self.prog} --help` lists what there is", 2)
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         """What ends a process, such as --help, does not end a server."""

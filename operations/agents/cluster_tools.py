@@ -76,7 +76,7 @@ class ClusterTools:
         """What teams used in the last days and what it cost; what cannot be seen is named."""
         return self._ask(environment, "spend", environment, f"--days={days}", "--json")
 
-    @tool(About("Benchmarks", "podwright bench show --cluster ENV --json", "array", asks_aws=True))
+    @tool(About("Benchmarks", "podwright bench show --environment ENV --json", "array", asks_aws=True))
     def bench(self, environment: EnvironmentName) -> CallToolResult:
         """What the benchmarks of an environment's nodes measured last."""
         return self._ask(environment, "bench", "show", f"--cluster={environment}", "--json")

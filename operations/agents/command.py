@@ -1,9 +1,9 @@
 """Serve the project to an agent by the Model Context Protocol, on standard input and output.
 
-It reads, plans and proposes; with --allow-changes it also deploys, submits and stops jobs, replaces nodes and buys
-capacity, each only from a plan that was shown and after a person, asked by the client, has typed the environment's
-name. It never destroys, deletes data, takes protection away or approves a promotion. What it changes is recorded in
-.podwright/audit/mcp.jsonl. A client starts it; its configuration names this command.
+The server reads, plans and proposes. With --allow-changes it also deploys, submits and stops jobs, replaces nodes and
+buys capacity. Each change needs a plan that was shown, and a person who types the environment's name when the client
+asks. The server never destroys an environment, deletes data, removes protection or approves a promotion. It records
+changes in .podwright/audit/mcp.jsonl. A client starts the server; its configuration names this command.
 """
 
 import argparse
@@ -15,16 +15,16 @@ from ..output.console import write_note
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright mcp`."""
-    parser.add_argument("--sandbox", action="store_true", help="use the sandbox, whatever account a file names")
+    parser.add_argument("--sandbox", action="store_true", help="use the sandbox instead of the account in the file")
     parser.add_argument(
-        "--allow-changes", action="store_true", help="offer the tools that change a cluster, each after a person's yes"
+        "--allow-changes", action="store_true", help="offer tools that change a cluster; a person confirms each call"
     )
     parser.add_argument(
         "--max-upfront",
         metavar="USD",
         type=int,
         default=0,
-        help="with --allow-changes: the most that one purchase of capacity may cost (default: 0, none)",
+        help="with --allow-changes: highest price of a purchase in US dollars (default: 0, no purchase)",
     )
 
 

@@ -55,12 +55,12 @@ class DesignTools:
         self,
         parameters: Size,
         active: Size | None = None,
-        on: Word | None = None,
-        instances: Count | None = None,
+        instance_type: Word | None = None,
+        count: Count | None = None,
         environment: EnvironmentName | None = None,
     ) -> CallToolResult:
-        """How many accelerators a training run needs, and how its parallelism lies on instances of type `on`."""
-        options = {"active": active, "on": on, "instances": instances, "environment": environment}
+        """How many accelerators a training run needs, and how its parallelism lies on instances of a type."""
+        options = {"active": active, "type": instance_type, "count": count, "environment": environment}
         words = [f"--{name}={value}" for name, value in options.items() if value is not None]
         return self._ask(environment, "size", f"--parameters={parameters}", *words, "--json")
 

@@ -1,8 +1,8 @@
-"""Fetch the archives that nodes install from, and write their digests to artifacts.lock for review.
+"""Fetch the archives that nodes install software from, and write their digests to artifacts.lock for review.
 
-Which ones follows from `cluster.node_software` of each environment: none with `install: verify`. They lie in
-.podwright/artifacts, which is only a cache, and a deployment publishes them beside the lifecycle scripts. A digest that
-is in artifacts.lock already has to come out again; --update accepts another one.
+`cluster.node_software` of each environment decides which archives: none with `install: verify`. They are in
+.podwright/artifacts, which is a cache. A deployment publishes them with the lifecycle scripts. A digest in
+artifacts.lock must match; --update accepts another one.
 """
 
 import argparse
@@ -19,12 +19,12 @@ from .downloads import download, download_wheel
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright assets`."""
-    parser.add_argument("action", choices=["fetch"], help="download, check and write artifacts.lock")
+    parser.add_argument("action", choices=["fetch"], help="fetch the archives and write artifacts.lock")
     parser.add_argument(
         "environments",
         nargs="*",
         metavar="ENV",
-        help="name in environments/, or path of a file (default: all of the project)",
+        help="names of environments, or paths of their files (default: all of the project)",
     )
     parser.add_argument("--update", action="store_true", help=f"accept a digest that differs from {LOCK}")
 
@@ -71,7 +71,7 @@ def fetch(root: Path, archive: Archive, *, update: bool = False) -> Path:
         if locked and locked.address == archive.address and locked.sha256 != digest and not update:
             raise CommandError(
                 f"the download of {archive.address} has the digest {digest}, {LOCK} says {locked.sha256}",
-                "somebody changed what lies there; look into it before you accept it with --update",
+                "the content at that address changed; inspect it before you accept it with --update",
             )
         entry = LockedArchive(address=archive.address, sha256=digest, bytes=part.stat().st_size)
         # Before the lock names it: an interrupted run leaves a file too many, not an entry without its file.

@@ -1,12 +1,11 @@
 """Fetch the Helm charts that podwright installs, and write their digests to artifacts.lock for review.
 
-Fetched is what the project's environments install, each chart at the commit or release that this podwright pins. A
-digest that is in artifacts.lock already has to come out again; --update accepts another one. Archives lie in
-.podwright/artifacts, which is only a cache. `outdated` asks the sources for something newer than the pins, and takes
-nothing over: 1 where there is something.
+The command fetches the charts of the project's environments, each at its pinned commit or release. A digest in
+artifacts.lock must match; --update accepts another one. Archives are in .podwright/artifacts, which is a cache.
+`outdated` asks the sources for newer versions, and changes nothing. Its exit code is 1 if there is a newer version.
 
-Where no network leads to them, bring that folder and artifacts.lock along from a machine that has one: --from takes the
-archives from there, and artifacts.lock says which bytes they must have.
+Without a network, copy that folder and artifacts.lock from a machine that has one: --archives reads the archives from
+there, and artifacts.lock has their digests.
 """
 
 import argparse
@@ -56,17 +55,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
         choices=["fetch", "outdated"],
-        help="download, check and write artifacts.lock; or ask for what is newer",
+        help="fetch the charts and write artifacts.lock, or list newer versions",
     )
     parser.add_argument("--update", action="store_true", help=f"accept a digest that differs from {LOCK}")
     parser.add_argument(
-        "--from",
+        "--archives",
         dest="source",
         metavar="DIR",
         type=Path,
-        help="take archives from this folder, a .podwright/artifacts of another machine, and call nobody",
+        help="read archives from this folder, without network; .podwright/artifacts of another machine",
     )
-    parser.add_argument("--json", action="store_true", help="print what is outdated as JSON")
+    parser.add_argument("--json", action="store_true", help="with outdated: print the result as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -250,7 +249,7 @@ def _compare(artifacts: Artifacts, chart: Chart, digest: str, update: bool) -> N
         raise CommandError(
             f"the download of {chart.name} has the digest {digest}, {LOCK} says {locked.sha256} for the same "
             f"{'release' if chart.released else 'commit'}",
-            "somebody changed the source or a subchart; look into it before you accept it with --update",
+            "the source or a subchart changed; inspect it before you accept it with --update",
         )
     if locked and locked.revision != chart.revision and not update:
         raise CommandError(

@@ -1,8 +1,8 @@
-"""Check what a container image brings for EFA: NCCL, its plug-in, libfabric, GDRCopy and CUDA, and whether they fit.
+"""Check the EFA software of a container image: NCCL, its plug-in, libfabric, GDRCopy and CUDA, and their versions.
 
 REF is an image in a registry, such as 111122223333.dkr.ecr.us-west-2.amazonaws.com/train:3; DIR is an OCI layout or an
-unpacked root file system. It is read layer by layer and needs no container engine. The same table of versions decides
-that nodes check themselves by.
+unpacked root file system. The command reads layer by layer, and needs no container engine. Nodes use the same table of
+versions.
 """
 
 import argparse
@@ -55,13 +55,13 @@ class ImageComponent:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright image`."""
-    parser.add_argument("action", choices=["check"], help="print versions and what does not fit")
+    parser.add_argument("action", choices=["check"], help="print versions and problems")
     parser.add_argument("image", metavar="REF|DIR", help="image in a registry, OCI layout, or root file system")
-    parser.add_argument("--type", metavar="TYPE", help="instance type that it is to run on, such as ml.p5en.48xlarge")
+    parser.add_argument("--type", metavar="TYPE", help="instance type that runs the image, such as ml.p5en.48xlarge")
     parser.add_argument(
         "--architecture",
         choices=["x86_64", "arm64"],
-        help="which image of several (default: that of --type, or x86_64)",
+        help="architecture of the image (default: the one of --type, or x86_64)",
     )
     parser.add_argument("--json", action="store_true", help="print versions and problems as JSON")
 

@@ -1,7 +1,7 @@
-"""List the container images that an environment runs, or copy them to the account's own registry (ECR).
+"""List the container images of an environment, or mirror them to the registry (ECR) of the account.
 
-The list comes from the real manifests of every enabled chart. The images of EKS add-ons are not in it: EKS chooses them
-when it installs an add-on, and serves them from its own ECR registry in every region.
+The list comes from the manifests of all enabled charts. It does not have the images of EKS add-ons: EKS selects them,
+and serves them from its own ECR registry in every region.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from .registry import Registry, copy, digest_of
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright images`."""
     parser.add_argument(
-        "action", choices=["list", "mirror"], help="print the images, or copy them to the account's ECR"
+        "action", choices=["list", "mirror"], help="print the images, or mirror them to ECR of the account"
     )
     add_environment(parser)
     parser.add_argument("--json", action="store_true", help="print the images as JSON")

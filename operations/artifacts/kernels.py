@@ -1,8 +1,8 @@
-"""Build the benchmark programs that nodes measure their GPUs with, and write their digests to artifacts.lock.
+"""Build the benchmark programs for GPUs, and write their digests to artifacts.lock.
 
-Compiler and libraries are wheels of the package index, in the versions that this podwright pins. What comes out is one
-archive for each architecture: the programs with cuBLASLt and NCCL beside them, about 580 MB. It lies in
-.podwright/artifacts, and a deployment publishes it beside the lifecycle scripts.
+The compiler and libraries come from the package index, in pinned versions. The result is one archive for each
+architecture: the programs with cuBLASLt and NCCL, about 580 MB. It is in .podwright/artifacts. A deployment publishes
+it with the lifecycle scripts.
 """
 
 import argparse
@@ -37,12 +37,12 @@ _COMPRESSION: Final = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright kernels`."""
-    parser.add_argument("action", choices=["build"], help="compile, pack and write artifacts.lock")
+    parser.add_argument("action", choices=["build"], help="build the programs and write artifacts.lock")
     parser.add_argument(
         "--architecture",
         action="append",
         choices=get_args(Architecture),
-        help="may be given twice (default: those that the environments of the project need)",
+        help="build for this architecture; may be repeated (default: those of the project's environments)",
     )
     parser.add_argument("--update", action="store_true", help=f"accept a wheel whose digest differs from {LOCK}")
 

@@ -1,6 +1,6 @@
-"""Print what the benchmarks measured, and draw it: of one node from its file, or of all nodes of an environment.
+"""Print the results of the benchmarks, and draw them: of one node from its file, or of all nodes of an environment.
 
-A node keeps its results in /var/lib/podwright/benchmarks.json; they are in the lifecycle bucket as well.
+A node keeps its results in /var/lib/podwright/benchmarks.json, and uploads them to the lifecycle bucket.
 """
 
 import argparse
@@ -26,17 +26,19 @@ from .table import write_tables
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright bench`."""
     parser.add_argument("action", choices=["show"], help="print results")
-    parser.add_argument("files", nargs="*", metavar="FILE", type=Path, help="results of nodes, as JSON")
-    parser.add_argument("--cluster", dest="environment", metavar="ENV", help="the latest results of every node of ENV")
-    parser.add_argument("--sandbox", action="store_true", help="of the embedded sandbox, whatever the account")
-    parser.add_argument("--picture", metavar="SVG", type=Path, help="draw the results into this file")
-    parser.add_argument("--json", action="store_true", help="print them as JSON")
+    parser.add_argument("files", nargs="*", metavar="FILE", type=Path, help="benchmark results of nodes, as JSON files")
+    parser.add_argument(
+        "--environment", metavar="ENV", help="print the latest results of all nodes of this environment"
+    )
+    parser.add_argument("--sandbox", action="store_true", help="use the sandbox instead of the account in the file")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="draw the results as SVG into this file")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print, and draw where asked to."""
     if bool(args.files) == bool(args.environment):
-        raise CommandError("name result files, or --cluster ENV", "podwright bench show --help", code=2)
+        raise CommandError("name result files, or --environment ENV", "podwright bench show --help", code=2)
     runs = [parsed(path.read_text(encoding="utf-8"), str(path)) for path in _existing(args.files)]
     if args.environment:
         target = open_target(args)
@@ -46,10 +48,10 @@ def run(args: argparse.Namespace) -> int:
         write_json([run.model_dump(mode="json") for run in runs])
     else:
         write_tables(runs)
-    if args.picture:
-        args.picture.write_text(picture(runs), encoding="utf-8")
+    if args.out:
+        args.out.write_text(picture(runs), encoding="utf-8")
         if not args.json:
-            write_line(f"Picture: {args.picture}")
+            write_line(f"Picture: {args.out}")
     return 0
 
 

@@ -1,8 +1,8 @@
-"""Deploy an environment with one node of each instance group, and wait for what these nodes say of themselves.
+"""Deploy an environment with one node of each instance group, and wait for the verdicts of these nodes.
 
-Groups on a training plan get all of their nodes, which are paid for, and groups that are deployed keep theirs. The
-verdicts are those of the nodes' set-ups and, where the file has nodes measure themselves, of their benchmarks. Exit
-codes: 0 all nodes are in order, 1 one is not.
+A group on a training plan gets all its nodes, because they are paid for. A deployed group keeps its nodes. The verdicts
+come from node set-up and, if the file enables benchmarks, from the benchmarks. Exit codes: 0 all nodes are healthy, 1 a
+node is not.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from ...config.errors import CommandError
 from ...config.loading.load import LoadedEnvironment
 from ...planning.delivery.canary import canary_counts
 from ...planning.node.setup_record import SetupRecord
-from ..arguments import account_for, load
+from ..arguments import account_for, as_time, load
 from ..aws.account import Account
 from ..aws.clusters import Node, cluster
 from ..aws.clusters import nodes as cluster_nodes
@@ -33,7 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright canary`: those of `deploy`, and how long to wait."""
     deploy.add_arguments(parser)
     parser.add_argument(
-        "--wait", type=float, default=45.0, metavar="MIN", help="minutes for the nodes' verdicts (default: 45)"
+        "--wait",
+        type=as_time,
+        default=2700.0,
+        metavar="TIME",
+        help="wait for the nodes' verdicts, at most for this time (default: 45m)",
     )
 
 
@@ -53,8 +57,8 @@ def run(args: argparse.Namespace) -> int:
     if code := deploy.deploy(args, counts, quiet=True):
         return code
     account = account_for(args, environment)
-    rows = _waited(loaded, account, counts, args.wait * 60)
-    gate = run_gate(loaded, account, args.project, "verdicts", args.wait)
+    rows = _waited(loaded, account, counts, args.wait)
+    gate = run_gate(loaded, account, args.project, "verdicts", args.wait / 60)
     measured = {check.about.split(" ")[0]: check.seen for check in gate.checks}
     for row in rows:
         row["benchmarks"] = measured.get(row["node"], "")

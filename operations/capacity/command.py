@@ -1,7 +1,7 @@
-"""Find, buy and look at training plans: accelerator capacity of a zone, paid for in advance.
+"""Find, buy and inspect training plans: accelerator capacity in one zone, paid in advance.
 
-`search` and `show` change nothing. `reserve` and `extend` buy, once, after you typed the plan's name; the whole price
-is charged at the purchase, and nothing gives it back.
+`search` and `show` change nothing. `reserve` and `extend` buy once, after you type the name of the plan. AWS charges
+the whole price at the purchase, and does not refund it.
 """
 
 import argparse
@@ -26,9 +26,8 @@ from ...config.settings.plans import Instant
 from ...planning.purchase.offers import Request, over_limit
 from ...planning.purchase.run import Outcome, Result
 from ...planning.purchase.words import plan_name
-from ..arguments import account_for, add_name, add_project, add_sandbox, load
+from ..arguments import account_for, add_name, add_project, add_sandbox, as_time, load
 from ..cdk.progress import Progress
-from ..command_help import HelpFormatter
 from ..output.console import from_here, write_answer, write_findings, write_json, write_line, write_note, write_text
 from ..output.moving import under_way
 from . import extend, reserve
@@ -51,30 +50,30 @@ from .table import (
 )
 
 _SEARCH: Final = """\
-Print what SageMaker offers as training plans, in one or several regions side by side.
+Print the training plans that SageMaker offers, in one or several regions.
 
-What is searched for is PLAN of the environment's file, or what the options say; options win. Zone and price are no
-filters of SageMaker's: offers in other zones, or above the limit, are shown as near where nothing fits. The exit code
-is 1 when no offer fits.
+The request is PLAN of the environment's file, or the options; options win. SageMaker does not filter by zone and price:
+if no offer fits, the command prints offers in other zones or above the price limit as near. The exit code is 1 when no
+offer fits.
 """
 _RESERVE: Final = """\
-Buy a training plan that the file wants, once, and write it back into the file.
+Buy a training plan of the file once, and write its ARN into the file.
 
-The request is PLAN under training_plans. Of the offers that fit, the cheapest in one part is taken, or the one that
---offering names. The price is shown, and the plan's name has to be typed. ARN, zone, start and end go into the file,
-which keeps its comments. The same command finishes what an earlier one began, and buys nothing that is bought already.
+The request is PLAN under training_plans. The command selects the cheapest fitting offer in one part, or the one of
+--offering. It shows the price, and asks you to type the name of the plan. It writes ARN, zone, start and end into the
+file, and keeps all comments. After an interruption, run the same command to finish the purchase; it never buys twice.
 """
 _SHOW: Final = """\
-Print the training plans of the file and of the account as they are now: status, capacity, UltraServers, extensions.
+Print the training plans of the file and of the account: status, capacity, UltraServers, extensions.
 
-Without PLAN it is every plan of the file, and every other plan of the account in the region.
+Without PLAN the command prints every plan of the file, and every other plan of the account in the region.
 """
 _EXTEND: Final = """\
 Buy more time for a training plan, once.
 
-SageMaker offers extensions that begin where the plan ends. Without --days or --offering they are listed. The price is
-shown, and the plan's name has to be typed. The new end goes into the file. Where the plan ends later than the file
-says, an extension is bought already: the file is put right, and nothing is bought until this runs again.
+SageMaker offers extensions that begin when the plan ends. Without --duration or --offering the command lists them. It
+shows the price, asks you to type the name of the plan, and writes the new end into the file. If the plan ends later
+than the file says, an extension was bought already: the command corrects the file and buys nothing.
 """
 
 
@@ -82,19 +81,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright capacity`."""
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     for name, verb, add, description, help_text in (
-        ("search", _search, _search_arguments, _SEARCH, "print offers of one or several regions, side by side"),
-        (
-            "reserve",
-            _reserve,
-            _reserve_arguments,
-            _RESERVE,
-            "buy a plan that the file wants, and write it back into the file",
-        ),
-        ("show", _show, _show_arguments, _SHOW, "print the plans of the file and of the account as they are now"),
+        ("search", _search, _search_arguments, _SEARCH, "print the offers of one or several regions"),
+        ("reserve", _reserve, _reserve_arguments, _RESERVE, "buy a plan of the file, and write its ARN into the file"),
+        ("show", _show, _show_arguments, _SHOW, "print the plans of the file and of the account"),
         ("extend", _extend, _extend_arguments, _EXTEND, "buy more time for a plan"),
     ):
         subparser = verbs.add_parser(name, help=help_text, description=description)
-        subparser.formatter_class = HelpFormatter
         add(subparser)
         add_sandbox(subparser)
         subparser.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -111,22 +103,32 @@ def run(args: argparse.Namespace) -> int:
 def _search_arguments(parser: argparse.ArgumentParser) -> None:
     """What is searched for: a plan of a file, or a request on the command line."""
     add_name(parser, required=False)
-    parser.add_argument("plan", nargs="?", metavar="PLAN", help="a plan of the file that is wanted")
+    parser.add_argument("plan", nargs="?", metavar="PLAN", help="name of a plan under training_plans")
     parser.add_argument("--type", metavar="TYPE", help="instance type, such as ml.p5en.48xlarge")
-    parser.add_argument("--count", type=int, metavar="N", help="instances")
+    parser.add_argument("--count", type=int, metavar="N", help="number of instances")
     parser.add_argument("--ultraserver-type", metavar="TYPE", help="UltraServer type, such as ml.u-p6e-gb200x72")
-    parser.add_argument("--ultraserver-count", type=int, metavar="N", help="UltraServers")
-    parser.add_argument("--days", type=int, metavar="N", help="length in days")
-    parser.add_argument("--start-after", type=_moment, metavar="TIME", help="earliest start, such as 2027-01-04")
-    parser.add_argument("--end-before", type=_moment, metavar="TIME", help="latest end")
+    parser.add_argument("--ultraserver-count", type=int, metavar="N", help="number of UltraServers")
+    parser.add_argument(
+        "--duration", dest="days", type=_days, metavar="TIME", help="length of the plan in days, such as 28d"
+    )
+    parser.add_argument("--start-after", type=_moment, metavar="DATE", help="earliest start, such as 2027-01-04")
+    parser.add_argument("--end-before", type=_moment, metavar="DATE", help="latest end")
     parser.add_argument("--zone", metavar="ID", help="zone id, such as usw2-az2")
     parser.add_argument("--max-upfront", type=int, metavar="USD", help="highest price in US dollars")
     parser.add_argument(
         "--region",
         action="append",
         metavar="REGION",
-        help="region to ask; may be repeated (default: the environment's)",
+        help="AWS region to search; may be repeated (default: the environment's)",
     )
+
+
+def _days(text: str) -> int:
+    """Whole days of the command line. Raises argparse's error."""
+    days, rest = divmod(as_time(text), 86400)
+    if rest or not days:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of whole days; write it such as 28d")
+    return int(days)
 
 
 def _moment(text: str) -> datetime:
@@ -134,12 +136,18 @@ def _moment(text: str) -> datetime:
     try:
         return TypeAdapter(Instant).validate_python(text)
     except ValidationError as error:
-        raise argparse.ArgumentTypeError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+        allowed = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise argparse.ArgumentTypeError(f"{text!r}; allowed: {allowed}") from None
 
 
 def _show_arguments(parser: argparse.ArgumentParser) -> None:
     add_name(parser, required=False)
-    parser.add_argument("plan", nargs="?", metavar="PLAN", help="a plan of the file (default: all, and the account's)")
+    parser.add_argument(
+        "plan",
+        nargs="?",
+        metavar="PLAN",
+        help="name of a plan under training_plans (default: all, and those of the account)",
+    )
 
 
 def _reserve_arguments(
@@ -148,19 +156,21 @@ def _reserve_arguments(
     """The arguments that say which offer, and that nobody has to be asked."""
     add_name(parser)
     parser.add_argument("plan", metavar="PLAN", help="name of the plan under training_plans")
-    parser.add_argument("--offering", metavar="ID", help=f"the offer to take (default: {default})")
-    parser.add_argument("--yes", action="store_true", help="buy without asking; needs --max-upfront")
+    parser.add_argument("--offering", metavar="ID", help=f"id of the offer to buy (default: {default})")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation; needs --max-upfront")
     parser.add_argument("--max-upfront", type=int, metavar="USD", help="highest price in US dollars")
     parser.add_argument(
         "--nothing-was-bought",
         action="store_true",
-        help="close a purchase whose outcome is unknown, after you saw in console and bill that nothing was bought",
+        help="close a purchase with an unknown outcome, after console and bill showed that nothing was bought",
     )
 
 
 def _extend_arguments(parser: argparse.ArgumentParser) -> None:
-    _reserve_arguments(parser, "the one of --days")
-    parser.add_argument("--days", type=int, metavar="N", help="length of the extension in days")
+    _reserve_arguments(parser, "the one of --duration")
+    parser.add_argument(
+        "--duration", dest="days", type=_days, metavar="TIME", help="length of the extension in days, such as 14d"
+    )
 
 
 def _search(args: argparse.Namespace) -> int:
@@ -359,7 +369,7 @@ def _list(args: argparse.Namespace, offers: Sequence[extend.Extension], count: i
         write_json({"result": "none", "offers": [extension_json(offer, count) for offer in offers]})
     elif offers:
         table = extension_table(f"Extensions of {args.plan}, {count} instances", offers, count)
-        write_blocks([table], [f"`podwright capacity extend {args.environment} {args.plan} --days N` buys one."])
+        write_blocks([table], [f"`podwright capacity extend {args.environment} {args.plan} --duration Nd` buys one."])
     else:
         write_blocks([], [f"SageMaker offers no extension of {args.plan} now."])
 
@@ -373,7 +383,7 @@ def _check_consent(args: argparse.Namespace) -> None:
     if args.max_upfront is not None and args.max_upfront < 1:
         raise CommandError(f"--max-upfront is {args.max_upfront}; it takes US dollars from 1", code=2)
     if not args.yes and not sys.stdin.isatty():
-        raise CommandError("nobody can be asked here", "--yes --max-upfront USD buys without asking", 2)
+        raise CommandError("a confirmation needs a terminal", "--yes --max-upfront USD buys without asking", 2)
 
 
 def _consent(args: argparse.Namespace, what: str, fee: Decimal | None, currency: str, limit: int | None) -> None:

@@ -132,7 +132,7 @@ def chosen(offers: Sequence[Extension], offering: str | None, days: int) -> Exte
         return min(fitting, key=lambda offer: (offer.fee is None, offer.fee or 0), default=None)
     result = next((offer for offer in offers if offer.id == offering), None)
     if result is None:
-        hint = "without --days and --offering the offers of now are listed"
+        hint = "without --duration and --offering the offers of now are listed"
         raise CommandError(f"nothing was bought: {offering} is not among the offers now", hint)
     return result
 

@@ -62,7 +62,7 @@ def check_request(request: Request, environment: Environment) -> None:
         plans = ", ".join(name for name, plan in environment.training_plans.items() if plan.state != "exists")
         raise CommandError(
             "what shall be searched for? One type, how many, and for how many days",
-            "for instance --type ml.p5en.48xlarge --count 16 --days 28; or a wanted plan of the file: "
+            "for instance --type ml.p5en.48xlarge --count 16 --duration 28d; or a wanted plan of the file: "
             + (plans or "there is none"),
             2,
         )
@@ -77,7 +77,7 @@ def check_request(request: Request, environment: Environment) -> None:
             f"HyperPod takes no UltraServer {request.ultraserver_type}", f"it takes {', '.join(servers)}", 2
         )
     for name, value, (low, high) in (
-        ("--days", request.hours // 24, bounds.days),
+        ("--duration in days", request.hours // 24, bounds.days),
         ("--count", request.count or 1, (1, bounds.search_instances[1])),
         ("--ultraserver-count", request.ultraserver_count or 1, (1, bounds.search_instances[1])),
         ("--max-upfront", request.max_upfront_usd or 1, (1, None)),

@@ -1,7 +1,7 @@
-"""Print the alerts of an environment: where each begins, how long that has to hold, and what it says.
+"""Print the alerts of an environment: threshold, duration and summary.
 
---rules prints them with the recordings that they read, as rules of Prometheus; --manager prints the definition of the
-alert manager. Both are what a deployment gives to a workspace of the environment's own, for those who have another.
+--rules prints them as Prometheus rules, with the recording rules that they read. --alert-manager prints the definition
+of the alert manager. A deployment writes both to a workspace that podwright makes; use them for any other workspace.
 """
 
 import argparse
@@ -26,8 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright alerts`."""
     add_name(parser)
     shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--rules", action="store_true", help="print rules of Prometheus as YAML")
-    shown.add_argument("--manager", action="store_true", help="print the alert manager's definition as YAML")
+    shown.add_argument("--rules", action="store_true", help="print Prometheus rules as YAML")
+    shown.add_argument("--alert-manager", action="store_true", help="print the definition of the alert manager as YAML")
     shown.add_argument("--json", action="store_true", help="print the list as JSON")
 
 
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         recorded = recording_groups(cluster.cluster, settings.scrape_seconds, cluster.budgets)
         groups = [*recorded, *alert_groups(settings, cluster)]
         write_text(as_yaml({"groups": groups}).rstrip())
-    elif args.manager:
+    elif args.alert_manager:
         write_text(_manager(settings, environment.account, environment.region).rstrip())
     else:
         write_answer(
@@ -70,7 +70,7 @@ def _lines(settings: Observability, cluster: Watched, missing: list[str]) -> Ite
     yield (
         f"Told: {listed(addresses, 'and')}."
         if (addresses := told(settings))
-        else "Nobody is told: `alerts` has neither addresses nor channels."
+        else "Alerts notify no one: `alerts` has neither addresses nor channels."
     )
     if missing:
         yield f"Left out, since these levels do not measure what they look at: {listed(missing, 'and')}."

@@ -1,7 +1,7 @@
 """Check environment files: syntax, types and every rule. Accepted findings are printed with their reasons.
 
-An environment without errors gets a line that says what it costs. Without names, the environments of the project are
-also held against one another: names, ranges, plans, and the links of MultiKueue.
+For each environment without errors, the command prints the cost. Without names it also compares the environments of the
+project: names, address ranges, training plans and MultiKueue links.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "environments",
         nargs="*",
         metavar="ENV",
-        help="name in environments/, or path of a file (default: all of the project)",
+        help="names of environments, or paths of their files (default: all of the project)",
     )
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
 
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
             if cost:
                 write_line(f"    {cost['summary']}")
     if len(loaded) < len(names) and not args.environments and not args.json:
-        write_line("the environments were not held against one another, because some cannot be read")
+        write_line("the environments were not compared with each other, because some cannot be read")
     return max(result.exit_code for result in results)
 
 

@@ -1,4 +1,4 @@
-"""Print what a shell needs to complete `podwright` on the Tab key: commands, options, environments, jobs.
+"""Print a script that completes `podwright` on the Tab key: commands, options, environments, jobs.
 
 For bash, in ~/.bashrc:    eval "$(podwright completion bash)"
 For zsh:                   podwright completion zsh > FOLDER/_podwright, a folder of $fpath
@@ -54,7 +54,7 @@ end""",
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright completion`."""
-    parser.add_argument("shell", choices=shtab.SUPPORTED_SHELLS, help="the shell that completes")
+    parser.add_argument("shell", choices=shtab.SUPPORTED_SHELLS, help="shell that completes")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
-"""Print what an environment costs: upfront, by the hour, by the month, by stack and by team.
+"""Print what an environment costs: upfront, by hour, by month, by stack and by team.
 
-Prices come with the package, each with its source and date, and `prices:` of the environment replaces them. What has no
-price is named and never guessed.
+Prices come with the package, each with its source and date. `prices:` of the environment replaces them. The command
+lists items without a price and never guesses one.
 """
 
 import argparse

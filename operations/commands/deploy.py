@@ -1,10 +1,9 @@
 """Check, synthesize and deploy an environment: to AWS with your credentials, or to the sandbox on this machine.
 
-An environment of account 123456789012 goes to the sandbox, as does any other with --sandbox. Without ENV it is the only
-environment of the project, or the one called sandbox. The same command takes up a deployment that was interrupted.
-An AWS account is looked at first, as `podwright preflight` does. What a change does is looked at too, as
-`podwright diff` does: one that replaces or deletes what holds data, buys, or takes nodes from a group that runs is
-refused unless it is named.
+An environment of account 123456789012 uses the sandbox, and so does any other with --sandbox. Without ENV the command
+deploys the only environment of the project, or the one named sandbox. The same command resumes an interrupted
+deployment. On AWS it first runs the checks of `podwright preflight` and `podwright diff`. It refuses a change that
+replaces or deletes data, buys capacity, or removes nodes from a running group, unless --allow names it.
 """
 
 import argparse
@@ -44,21 +43,21 @@ from ..programs.helm import tool
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright deploy`."""
     add_environment(parser)
-    parser.add_argument("--yes", action="store_true", help="deploy to AWS without showing the changes and asking")
+    parser.add_argument("--yes", action="store_true", help="do not show the changes and do not ask for confirmation")
     parser.add_argument(
-        "--no-preflight", dest="preflight", action="store_false", help="do not look at the AWS account first"
+        "--no-preflight", dest="preflight", action="store_false", help="do not run the preflight checks"
     )
     parser.add_argument(
         "--allow",
         metavar="NAME",
         action="append",
         default=[],
-        help="let the deployment replace, delete, buy or make smaller what `podwright diff` calls NAME",
+        help="allow the deployment to replace, delete, buy or shrink NAME of `podwright diff`; may be repeated",
     )
     parser.add_argument(
-        "--plan", metavar="DIGEST", help="deploy nothing but the change set that `podwright diff` gave this digest"
+        "--plan", metavar="DIGEST", help="deploy only the change set with this digest of `podwright diff`"
     )
-    parser.add_argument("--bootstrap", action="store_true", help="prepare the AWS account for the CDK if it is not")
+    parser.add_argument("--bootstrap", action="store_true", help="bootstrap the AWS account for the CDK if necessary")
     parser.add_argument("--json", action="store_true", help="print stacks, groups and nodes as JSON")
 
 
@@ -180,7 +179,7 @@ def _review_changes(
     `asked`: show the change set, and continue only after a yes.
     """
     if asked and not sys.stdin.isatty():
-        raise CommandError("nobody can be asked here", "--yes deploys without showing the changes and asking", 2)
+        raise CommandError("a confirmation needs a terminal", "--yes deploys without showing the changes and asking", 2)
     if cdk.follow(progress, "synth", "--quiet", f"{cdk.environment}/*"):
         raise failure(cdk, progress)
     under_way("comparing with what is deployed")

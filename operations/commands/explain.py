@@ -1,7 +1,6 @@
-"""Print the page of a finding: what it means, where the fact can be read, an example that is found and one that passes.
+"""Print the page of a finding: meaning, fix, source, an example that is found and one that passes.
 
-With the name of an alert, print its page: what it means, where to look, how to fix it. Without ID, list the title of
-every finding.
+With the name of an alert, print the runbook of the alert. Without ID, list the titles of all findings.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""Start a project of your own: an environment file and the `cdk.json` that lets `cdk` find podwright.
+"""Create a project: an environment file, and the `cdk.json` that lets `cdk` find podwright.
 
-Without --account the environment is for the embedded sandbox, so `podwright deploy` works at once and costs nothing.
-Existing files are never changed; run it again with another --name to add an environment.
+Without --account the environment uses the embedded sandbox, so `podwright deploy` works at once and costs nothing. The
+command never changes existing files. To add an environment, run it again with another --name.
 """
 
 import argparse
@@ -16,45 +16,43 @@ from ..output.console import write_line
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright init`."""
-    parser.add_argument("folder", metavar="DIR", type=Path, help="folder of the project; made when it is not there")
+    parser.add_argument("folder", metavar="DIR", type=Path, help="folder of the project; created if it does not exist")
     begin = parser.add_mutually_exclusive_group()
-    begin.add_argument(
-        "--from", dest="scenario", metavar="SCENARIO", help="begin with one of podwright's scenarios, such as two-teams"
-    )
+    begin.add_argument("--scenario", metavar="SCENARIO", help="start from a scenario of podwright, such as two-teams")
     parser.add_argument(
-        "--name", help="name of the environment (default: the scenario's, sandbox, or prod with --account)"
+        "--name",
+        metavar="NAME",
+        help="name of the environment (default: the scenario's, sandbox, or prod with --account)",
     )
-    parser.add_argument("--account", help="AWS account id (default: the embedded sandbox's)")
-    parser.add_argument("--region", help="AWS region (default: the scenario's, or us-west-2)")
-    parser.add_argument("--zones", help="zone ids with commas between, such as usw2-az2,usw2-az3")
+    parser.add_argument("--account", metavar="ID", help="AWS account id (default: the embedded sandbox's)")
+    parser.add_argument("--region", metavar="REGION", help="AWS region (default: the scenario's, or us-west-2)")
+    parser.add_argument("--zones", metavar="ZONE,ZONE", help="zone ids, separated by commas, such as usw2-az2,usw2-az3")
     parser.add_argument(
-        "--admins",
-        metavar="ARN,ARN",
-        help="roles that administer Kubernetes, without which `check` warns in an account",
+        "--admins", metavar="ARN,ARN", help="IAM roles of Kubernetes administrators, separated by commas"
     )
     begin.add_argument(
         "--interactive",
         action="store_true",
-        help="ask: account, type, count, zones, admins, VPC; with what the credentials of this shell let it look up",
+        help="ask for account, type, count, zones, admins and VPC; offers what your credentials can list",
     )
     parser.add_argument(
         "--skill",
-        metavar="FOLDER",
+        metavar="DIR",
         nargs="?",
         const=SKILLS,
         help=f"write a SKILL.md for coding agents into this folder of the project (default: {SKILLS})",
     )
     parser.add_argument(
-        "--ci",
-        choices=["github"],
-        help="write workflows of GitHub Actions that promote the environments of the project",
+        "--ci", choices=["github"], help="write GitHub Actions workflows that promote the environments of the project"
     )
     parser.add_argument(
         "--repository",
         metavar="OWNER/NAME",
-        help="with --ci: the repository at GitHub, for a podwright.yaml that is written where there is none",
+        help="with --ci: the GitHub repository, written into podwright.yaml if that file does not exist",
     )
-    parser.add_argument("--order", metavar="ENV,ENV", help="with --repository: the environments, first ones first")
+    parser.add_argument(
+        "--order", metavar="ENV,ENV", help="with --repository: the environments, in the order of promotion"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,6 +1,7 @@
 """Print the environments of a project in the order of promotion, and the links between their clusters.
 
-A link is a manager of MultiKueue and one of its workers. What `podwright check` finds about a link stands with it.
+A link connects a MultiKueue manager with one of its workers. Findings of `podwright check` about a link are printed
+with it.
 """
 
 import argparse

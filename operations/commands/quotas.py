@@ -1,7 +1,7 @@
-"""Print what each team is guaranteed, lends and may borrow, by group or instance type and by resource.
+"""Print what each team is guaranteed, lends and may borrow, by instance group or type and by resource.
 
-The numbers are those that every quota engine gets. What the instance's ratio filled in is marked, and what AWS does not
-publish is shown as podwright reads it, and said so.
+Every quota engine gets these numbers. The table marks amounts that follow from the instance's ratio, and amounts that
+podwright assumes because AWS does not publish them.
 """
 
 import argparse
@@ -21,9 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright quotas`."""
     add_name(parser)
     parser.add_argument(
-        "--at", metavar="WHEN", type=as_moment, help="print those in force then, by governance.overrides: 2027-01-04"
+        "--at",
+        metavar="DATE",
+        type=as_moment,
+        help="print the quotas of this date, with governance.overrides, such as 2027-01-04",
     )
-    parser.add_argument("--json", action="store_true", help="print the same as JSON")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,8 +1,7 @@
 """Write the Kubernetes objects of an environment as YAML, for review or for GitOps.
 
-They are those that a deployment applies; jobs are not among them, but `podwright render jobs ENV [JOB]...` writes the
-manifests of those. Values that only a deployment knows, such as file system ids, come from the stacks, or from a file
-of `--values` such as:
+These are the objects that a deployment applies. For jobs, use `podwright render jobs ENV [JOB]...`. Values that only a
+deployment knows, such as file system ids, come from the stacks, or from a `--values` file such as:
 
     lustre:
       lustre:
@@ -10,8 +9,8 @@ of `--values` such as:
         dns_name: fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com
         mount_name: abcdefgh
 
-Files that an earlier run wrote to the folder and that are no longer among the objects are deleted; others are not
-touched.
+The command deletes files that an earlier run wrote to the folder and that no object needs now. It leaves all other
+files.
 """
 
 import argparse
@@ -39,9 +38,11 @@ from . import render_jobs
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright render`."""
     add_environment(parser)
-    parser.add_argument("more", nargs="*", metavar="...", help="after `jobs`: an environment, and names of its jobs")
-    parser.add_argument("--out", metavar="DIR", type=Path, help="folder for the files (default: print everything)")
-    parser.add_argument("--values", metavar="FILE", type=Path, help="YAML with the values that stacks would have")
+    parser.add_argument("more", nargs="*", metavar="...", help="after `jobs`: an environment, and names of jobs")
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, help="write the files into this folder (default: print them)"
+    )
+    parser.add_argument("--values", metavar="FILE", type=Path, help="YAML file with values of deployed stacks")
 
 
 def run(args: argparse.Namespace) -> int:

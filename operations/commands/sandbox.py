@@ -1,10 +1,11 @@
-"""Start, stop or look at the sandbox, the stand-in for AWS that `podwright deploy` uses without an account.
+"""Start, stop or inspect the sandbox, the stand-in for AWS that `podwright deploy` uses without an account.
 
-It listens on the loopback interface only. What it holds lies in .podwright/sandbox of the project and survives `stop`;
-`reset` forgets it. Without a request for four hours, or for the time that `start --idle` says, it stops by itself, and
+The sandbox listens on the loopback interface only. Its state is in .podwright/sandbox of the project. `stop` keeps the
+state, `reset` deletes it. The sandbox stops after four hours without a request, or after the time of `start --idle`;
 `status` says so.
 
-`kubernetes` installs a real Kubernetes control plane for it: the upstream programs, built once into the user's cache.
+`kubernetes` installs a real Kubernetes control plane for the sandbox: upstream programs, built once into the user's
+cache.
 """
 
 import argparse
@@ -14,16 +15,16 @@ from dataclasses import asdict
 
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ...config.errors import CommandError
-from ..arguments import add_project
+from ..arguments import add_project, as_time
 from ..aws.account import require_sandbox
 from ..aws.sandbox_server import IDLE_MINUTES, Running, ended_idle, reset, start, status, stop
 from ..output.console import write_json, write_line, write_text
 
 _VERBS = {
-    "start": "start it, or say where it listens",
-    "status": "say where it listens",
-    "stop": "stop it; what it holds is kept",
-    "reset": "stop it and forget what it holds",
+    "start": "start the sandbox, or print its address",
+    "status": "print the address of the sandbox",
+    "stop": "stop the sandbox; its state stays",
+    "reset": "stop the sandbox and delete its state",
 }
 _CLUSTERS = {
     "": "What new EKS clusters have is not on record.",
@@ -44,38 +45,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     for name, help_text in _VERBS.items():
         verb = verbs.add_parser(name, help=help_text)
-        verb.add_argument("--port", type=int, help="port to listen on (default: that of the last time, else 4599)")
-        verb.add_argument("--region", default="us-west-2", help="region of the variables (default: us-west-2)")
+        verb.add_argument(
+            "--port", metavar="PORT", type=int, help="port to listen on (default: the previous port, or 4599)"
+        )
+        verb.add_argument(
+            "--region",
+            metavar="REGION",
+            default="us-west-2",
+            help="AWS region of the printed variables (default: us-west-2)",
+        )
         verb.add_argument(
             "--account",
+            metavar="ID",
             default=SANDBOX_ACCOUNT,
-            help=f"account that the variables' credentials open (default: {SANDBOX_ACCOUNT})",
+            help=f"account of the printed variables (default: {SANDBOX_ACCOUNT})",
         )
         verb.add_argument("--json", action="store_true", help="print port, process and variables as JSON")
         if name == "start":
             verb.add_argument(
                 "--kubernetes",
                 choices=["real", "store"],
-                help="what new EKS clusters have: a real control plane, or a store of objects without controllers "
-                "(default: real where `podwright sandbox kubernetes install` has put one)",
+                help="control plane of new EKS clusters: real, or a store of objects without "
+                "controllers (default: real if `podwright sandbox kubernetes install` "
+                "installed it)",
             )
             verb.add_argument(
                 "--idle",
-                type=float,
-                default=IDLE_MINUTES,
-                metavar="MINUTES",
-                help=f"without a request for so long it stops by itself (default: {IDLE_MINUTES:g}; 0: never)",
+                type=as_time,
+                default=IDLE_MINUTES * 60,
+                metavar="TIME",
+                help=f"stop after this time without a request (default: {IDLE_MINUTES / 60:g}h; 0: never)",
             )
         verb.set_defaults(verb=_server, action=name)
     kubernetes = verbs.add_parser("kubernetes", help="install, show or remove a real Kubernetes control plane")
-    kubernetes.add_argument("action", choices=["install", "status", "remove"])
-    kubernetes.add_argument("--json", action="store_true", help="print its parts as JSON")
+    kubernetes.add_argument(
+        "action", choices=["install", "status", "remove"], help="install, show or remove the control plane"
+    )
+    kubernetes.add_argument("--json", action="store_true", help="print the installed parts as JSON")
     kubernetes.add_argument(
         "--minor",
         action="append",
         default=[],
         metavar="1.33",
-        help="install: also the programs of another minor version of Kubernetes, for environments that have it",
+        help="install: also this minor version of Kubernetes; may be repeated",
     )
     kubernetes.set_defaults(verb=_kubernetes)
     for verb in verbs.choices.values():
@@ -122,10 +134,8 @@ def _server(args: argparse.Namespace) -> int:
 def _act(args: argparse.Namespace) -> Running | None:
     action, project = args.action, args.project
     if action == "start":
-        if args.idle < 0:
-            raise CommandError(f"--idle is {args.idle:g} minutes, and has to be 0 or more", "0 means never", 2)
         require_sandbox()
-        return start(project, args.port, kubernetes=args.kubernetes, idle_minutes=args.idle)
+        return start(project, args.port, kubernetes=args.kubernetes, idle_minutes=args.idle / 60)
     if action == "stop":
         stop(project)
     elif action == "reset":

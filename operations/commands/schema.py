@@ -1,7 +1,7 @@
 """Print the JSON Schema of environment files.
 
-Editors complete and check a file whose first line is `# yaml-language-server: $schema=` and the schema's path. Files
-that `extends:` joins have a schema of their own, in which nothing is required.
+Editors use it for a file whose first line is `# yaml-language-server: $schema=` and the path of the schema. Files that
+`extends:` merges have their own schema, in which nothing is required.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from ..output.console import write_json
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright schema`."""
-    parser.add_argument("--part", action="store_true", help="of files that others extend, or that extend others")
+    parser.add_argument("--part", action="store_true", help="print the schema of files that `extends:` merges")
 
 
 def run(args: argparse.Namespace) -> int:

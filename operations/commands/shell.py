@@ -1,7 +1,7 @@
 """Open a shell on a node of a HyperPod cluster, through AWS Systems Manager.
 
 NODE is an instance id (i-0123456789abcdef0) or a Kubernetes node name (hyperpod-i-0123456789abcdef0). Without
---environment the node is looked for in every environment of the account that your credentials open.
+--environment the command searches every environment of the account that your credentials open.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""Print an environment with every default filled in, and the subnets that follow from it.
+"""Print an environment with all defaults, and with its subnets.
 
-What the file extends is joined with it. Lines marked `default` are in none of the files. A setting
-that is not printed is absent: off, or empty.
+The command merges the files that the environment extends. Lines marked `default` are in none of the files. A setting
+that is not printed is off or empty.
 """
 
 import argparse
@@ -30,8 +30,8 @@ _SECTIONS = {"hyperpod": "task_governance", "kueue": "kueue", "kai": "kai", "yun
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright show`."""
     add_name(parser)
-    parser.add_argument("--origins", action="store_true", help="say of each value in which file and line it stands")
-    parser.add_argument("--json", action="store_true", help="print all settings, absent ones too, as JSON")
+    parser.add_argument("--origins", action="store_true", help="print file and line of each value")
+    parser.add_argument("--json", action="store_true", help="print all settings as JSON, also those that are off")
 
 
 def run(args: argparse.Namespace) -> int:

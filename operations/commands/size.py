@@ -1,7 +1,7 @@
-"""Say how many GPUs a training run needs at least, and how its parallelism can lie on them.
+"""Compute how many GPUs a training run needs, and which parallel layouts fit on them.
 
-Sizes are written as people say them: 70B parameters, 1.2T. The arithmetic and every limit is printed; a layout that you
-have in mind is checked with --tensor, --pipeline, --expert and --expert-tensor.
+Write sizes as 70B or 1.2T. The command prints its arithmetic and every limit. To check your own layout, use --tensor,
+--pipeline, --expert and --expert-tensor.
 """
 
 import argparse
@@ -27,14 +27,22 @@ _UNITS = {"M": 1e6, "B": 1e9, "T": 1e12}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright size`."""
     model = parser.add_argument_group("the model")
-    model.add_argument("--parameters", type=_parameters, required=True, metavar="N", help="in all, such as 70B or 1.2T")
     model.add_argument(
-        "--active", type=_parameters, metavar="N", help="that a token passes through (mixture of experts)"
+        "--parameters",
+        type=_parameters,
+        required=True,
+        metavar="N",
+        help="parameters of the model, such as 70B or 1.2T",
     )
-    model.add_argument("--experts", type=_count, metavar="N", help="routed experts of a layer")
-    model.add_argument("--top-k", type=_count, default=1, metavar="N", help="routed experts of a token (default: 1)")
-    model.add_argument("--layers", type=_count, metavar="N", help="layers, which pipeline stages have to divide")
-    model.add_argument("--heads", type=_count, metavar="N", help="attention heads, or fewer key-value heads")
+    model.add_argument(
+        "--active", type=_parameters, metavar="N", help="parameters that are active for a token (mixture of experts)"
+    )
+    model.add_argument("--experts", type=_count, metavar="N", help="routed experts of each layer")
+    model.add_argument("--top-k", type=_count, default=1, metavar="N", help="routed experts of each token (default: 1)")
+    model.add_argument("--layers", type=_count, metavar="N", help="layers; pipeline stages divide them")
+    model.add_argument(
+        "--heads", type=_count, metavar="N", help="attention heads, or key-value heads if there are fewer"
+    )
     model.add_argument(
         "--bytes",
         type=float,
@@ -46,30 +54,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sharding",
         choices=["optimizer", "full"],
         default="optimizer",
-        help="what data-parallel ranks divide: the optimizer state, all but 6 bytes (default), or everything (FSDP)",
+        help="shard the optimizer state over data-parallel ranks, all but 6 bytes (default), or everything (FSDP)",
     )
     location = parser.add_argument_group("the machine")
-    location.add_argument("--on", default="ml.p5.48xlarge", metavar="TYPE", help="instance or UltraServer type")
-    location.add_argument("--instances", type=_count, metavar="N", help="so many, rather than the least")
+    location.add_argument("--type", default="ml.p5.48xlarge", metavar="TYPE", help="instance or UltraServer type")
+    location.add_argument(
+        "--count", type=_count, metavar="N", help="number of instances (default: the smallest that fits)"
+    )
     location.add_argument("--spares", type=_whole, default=0, metavar="N", help="spare instances of each UltraServer")
     location.add_argument(
         "--headroom",
         type=_percent,
         default=20,
         metavar="PERCENT",
-        help="of memory for activations and buffers in a layout (default: 20)",
+        help="percent of memory for activations and buffers (default: 20)",
     )
-    location.add_argument(
-        "--environment", metavar="ENV", help="take facts of types, region and prices from an environment"
-    )
+    location.add_argument("--environment", metavar="ENV", help="use types, region and prices of this environment")
     for name, what in _KINDS:
         location.add_argument(f"--{name}", type=_count, metavar="N", help=f"{what} is this")
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print the sizes as JSON")
     output.add_argument(
-        "--manifest", metavar="NAME", help="print the ComputeDomain and the parts of a pod that let a job use NVLink"
+        "--manifest", metavar="NAME", help="print the ComputeDomain and the pod fields with which a job uses NVLink"
     )
-    parser.add_argument("--namespace", default="default", metavar="NAMESPACE", help="of the manifest")
+    parser.add_argument(
+        "--namespace", default="default", metavar="NAMESPACE", help="namespace of the manifest (default: default)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -81,9 +91,9 @@ def run(args: argparse.Namespace) -> int:
             types,
             environment,
             _model(args),
-            on=args.on,
+            on=args.type,
             spares=args.spares,
-            instances=args.instances,
+            instances=args.count,
             headroom=args.headroom / 100,
             wish=SizingRequest(args.tensor, args.pipeline, args.expert, args.expert_tensor),
         )

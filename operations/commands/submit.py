@@ -1,9 +1,9 @@
-"""Hand a job of an environment to its cluster: check it, make its manifest, and apply that, all of it or nothing.
+"""Submit a job of an environment to its cluster: check it, render its manifest, and apply all of it or nothing.
 
-It goes the way that `podwright connect` makes: directly where the network leads to the API, else through a tunnel that
-`podwright connect` holds open in another window, else through the runner inside the VPC. A job that rules refuse is not
-handed over. With --set a run has other settings than the file; with --name it is a job of its own beside the one that
-runs. With --manager a manager of MultiKueue gets it, which gives it to the first of its workers with room.
+The command reaches the Kubernetes API as `podwright connect` does: directly, through an open tunnel of `podwright
+connect`, or through the runner inside the VPC. It does not submit a job with an error. --set changes settings for this
+run. --name submits a second job beside one that runs. --manager submits the job to a MultiKueue manager, which selects
+a worker.
 """
 
 import argparse
@@ -26,14 +26,14 @@ from ..kubernetes.job_manifests import job_manifests, recipes
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright submit`."""
     add_name(parser)
-    parser.add_argument("job", metavar="JOB", help="a key of its `jobs`")
-    parser.add_argument("--name", metavar="NAME", help="what the run is called (default: as the job)")
+    parser.add_argument("job", metavar="JOB", help="name of a job under `jobs` of the file")
+    parser.add_argument("--name", metavar="NAME", help="name of the run (default: the name of the job)")
+    parser.add_argument("--manager", metavar="ENV", help="submit to this MultiKueue manager, which selects a worker")
     parser.add_argument(
-        "--manager", metavar="ENV", help="hand it to this manager of MultiKueue, which finds it a worker"
+        "--user", metavar="NAME", help="on Slurm: user who runs the job (default: you, or the team's only user)"
     )
-    parser.add_argument("--user", metavar="NAME", help="on Slurm, as which user (default: you, or the team's only one)")
     parser.add_argument(
-        "--recipes", metavar="DIR", type=Path, help="for a recipe, where AWS's collection of them is checked out"
+        "--recipes", metavar="DIR", type=Path, help="for a recipe: folder with a checkout of sagemaker-hyperpod-recipes"
     )
     add_options(parser)
     add_way(parser)

@@ -1,7 +1,8 @@
-"""Write dashboards as files for any Grafana, or draw them as they would look into one HTML file.
+"""Write dashboards as files for Grafana, or draw them into one HTML file.
 
-preview needs no Grafana and no account: it makes up a cluster like the environment's and asks a Prometheus of its own
-every query of every panel. With --live it asks the environment's workspace, with --prometheus any other server.
+`preview` needs no Grafana and no account: it simulates a cluster like the environment's, and runs every query of every
+panel on a Prometheus of its own. With --live it queries the environment's workspace, with --prometheus any other
+server.
 """
 
 import argparse
@@ -30,21 +31,21 @@ from .page import Drawn, html
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright dashboards`."""
-    parser.add_argument("action", choices=["export", "preview"], help="write JSON for Grafana, or draw into HTML")
+    parser.add_argument(
+        "action", choices=["export", "preview"], help="write JSON files for Grafana, or draw an HTML file"
+    )
     add_environment(parser)
     parser.add_argument(
-        "--out",
-        "--output",
-        metavar="PATH",
-        type=Path,
-        help=f"export: a folder; preview: a file (default: in {REPORTS})",
+        "--out", metavar="PATH", type=Path, help=f"export: a folder; preview: a file (default: in {REPORTS})"
     )
     asked = parser.add_mutually_exclusive_group()
-    asked.add_argument("--live", action="store_true", help="preview: ask the environment's workspace")
-    asked.add_argument("--prometheus", metavar="URL", help="preview: ask this server")
-    parser.add_argument("--hours", type=float, default=24.0, help="preview: what to show (default: 24)")
+    asked.add_argument("--live", action="store_true", help="preview: query the environment's workspace")
+    asked.add_argument("--prometheus", metavar="URL", help="preview: query this server")
     parser.add_argument(
-        "--fault", action="append", default=[], metavar="KIND", help="preview: let this go wrong in the made-up cluster"
+        "--days", metavar="N", type=float, default=1.0, help="preview: days of metrics to show (default: 1)"
+    )
+    parser.add_argument(
+        "--fault", action="append", default=[], metavar="KIND", help="preview: simulate this fault; may be repeated"
     )
     parser.add_argument(
         "--source", metavar="UID", help="export: uid of the data source (default: chosen in each dashboard)"
@@ -82,9 +83,9 @@ def _preview(
     args: argparse.Namespace, environment: Environment, settings: Observability, pages: tuple[Dashboard, ...]
 ) -> int:
     """Draw dashboards into one HTML file. Returns 1 where a panel that should have data has none."""
-    if not 0 < args.hours <= 24 * 366:
-        raise CommandError(f"--hours is {args.hours:g}; it is more than 0 and at most {24 * 366}", code=2)
-    span = Span(float(int(time.time())), args.hours)
+    if not 0 < args.days <= 366:
+        raise CommandError(f"--days is {args.days:g}; allowed: above 0 and at most 366", "use a number such as 7", 2)
+    span = Span(float(int(time.time())), args.days * 24)
     with _server(args, environment, settings, pages, span) as (server, note):
         drawn = []
         for page in pages:
@@ -116,11 +117,11 @@ def _server(
         account = account_for(args, environment)
         under_way("looking for its Prometheus")
         where = "Simulated by the sandbox, which has podwright's own metrics only" if account.endpoint else "Measured"
-        yield sources.workspace(environment, settings, account), f"{where}, {args.hours:g} hours until {timestamp}."
+        yield sources.workspace(environment, settings, account), f"{where}, {args.days * 24:g} hours until {timestamp}."
     elif args.prometheus:
         yield (
             Prometheus(args.prometheus.rstrip("/")),
-            f"From {args.prometheus}, {args.hours:g} hours until {timestamp}.",
+            f"From {args.prometheus}, {args.days * 24:g} hours until {timestamp}.",
         )
     else:
         under_way("making up a cluster and its history")
@@ -128,9 +129,9 @@ def _server(
             wrong = ", ".join(args.fault) or "a node that is replaced, and one that is rebooted"
             yield (
                 server,
-                f"Made up from the file, {args.hours:g} hours until {timestamp}; nothing is measured. Of each group at "
-                f"most {NODES} nodes are drawn, with quotas and jobs that shrink with them. There are checkpoints, a "
-                f"preemption, and {wrong}.",
+                f"Simulated from the file, {args.days * 24:g} hours until {timestamp}; nothing is measured. At most "
+                f"{NODES} nodes of each group are drawn, with quotas and jobs that shrink with them. There are "
+                f"checkpoints, a preemption, and {wrong}.",
             )
 
 

@@ -1,7 +1,7 @@
-"""Take along what doctor reads, so that somebody without access to the account can look: a .tar.gz, secrets taken out.
+"""Collect what `podwright doctor` reads into a .tar.gz without secrets, for a person without access to the account.
 
-Keys, tokens and passwords are taken out by their names and by their forms, in answers and in logs; `bundle.json` counts
-them. Names, addresses and account ids stay: look through the bundle before you give it to others.
+The command removes keys, tokens and passwords from API answers and logs, by name and by form. `bundle.json` counts the
+removals. Names, addresses and account ids stay: read the bundle before you share it.
 """
 
 import argparse
@@ -16,9 +16,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright collect`."""
     add_environment(parser)
     parser.add_argument(
-        "--out", "--output", metavar="PATH", type=Path, help=f"a new .tar.gz, or a new folder (default: in {REPORTS})"
+        "--out", metavar="PATH", type=Path, help=f"a new .tar.gz, or a new folder (default: in {REPORTS})"
     )
-    parser.add_argument("--no-runner", action="store_true", help="do not read a private Kubernetes API from the VPC")
+    parser.add_argument(
+        "--no-runner", action="store_true", help="do not use the runner inside the VPC for a private Kubernetes API"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

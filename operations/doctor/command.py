@@ -1,9 +1,9 @@
-"""Say what is wrong with a cluster, why, and what to do.
+"""Diagnose a cluster: what is wrong, why, and what to do.
 
-ENV is an environment, whose account is looked at now, or a bundle that `podwright collect` made: a folder or a .tar.gz,
-for which no account is needed. Nothing is changed. What cannot be looked at is named, and the rest continues.
+ENV is an environment, or a bundle that `podwright collect` wrote: a folder or a .tar.gz. A bundle needs no account. The
+command changes nothing. It names what it cannot read, and continues.
 
-Exit codes: 0 nothing is wrong, 1 something is, 2 the command line or the bundle cannot be understood.
+Exit codes: 0 nothing is wrong, 1 something is wrong, 2 the command line or the bundle is invalid.
 """
 
 import argparse
@@ -25,7 +25,9 @@ _SHOWN_TEXT: Final = 400
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright doctor`."""
     add_environment(parser)
-    parser.add_argument("--no-runner", action="store_true", help="do not read a private Kubernetes API from the VPC")
+    parser.add_argument(
+        "--no-runner", action="store_true", help="do not use the runner inside the VPC for a private Kubernetes API"
+    )
     parser.add_argument("--json", action="store_true", help="print the diagnosis as JSON")
 
 

@@ -1,7 +1,8 @@
-"""Compare what runs with the templates that it was deployed from. Nothing is changed.
+"""Compare running resources with the templates of the last deployment. The command changes nothing.
 
-Read are the cluster and its groups, quotas and priorities, the EKS cluster and its add-ons, file systems, and the rules
-of security groups. What a service does by itself, such as patching, is noise; `--all` shows it. Exit code 1: drift.
+It reads the cluster and its instance groups, quotas and priorities, the EKS cluster and its add-ons, file systems, and
+security group rules. Changes that a service makes by itself, such as patching, are noise; --all prints them. Exit code
+1: drift.
 """
 
 import argparse
@@ -19,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright drift`."""
     add_environment(parser)
     parser.add_argument("--json", action="store_true", help="print drift and noise as JSON")
-    parser.add_argument("--all", action="store_true", help="show what services do by themselves as well")
+    parser.add_argument("--all", action="store_true", help="also print changes that services make by themselves")
 
 
 def run(args: argparse.Namespace) -> int:

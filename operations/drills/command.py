@@ -1,9 +1,8 @@
-"""Break a node on purpose, where the environment allows it, and measure how it comes back.
+"""Inject a fault into a node, if the environment allows it, and measure the recovery.
 
-`fault` makes the fault, follows HyperPod's mark, the taint, the replacement or reboot and the jobs, and compares how
-long each took with the environment's `targets`. On EKS the fault is made by a short-lived pod, by HyperPod's own label
-or by deleting pods; on Slurm you run the command that it prints. `kinds` lists the faults, `history` what earlier
-drills showed.
+`fault` injects the fault, follows HyperPod's label, the taint, the replacement or reboot and the jobs, and compares
+each duration with the `targets` of the environment. On EKS a short-lived pod, a HyperPod label or a pod deletion makes
+the fault. On Slurm you run the printed command. `kinds` lists the faults, `history` the results of earlier drills.
 """
 
 import argparse
@@ -15,7 +14,7 @@ from ...config.loading.artifacts import read_artifacts
 from ...config.settings.environment import Environment
 from ...config.settings.observability import Targets
 from ...planning.helm.mirrors import mirror_of
-from ..arguments import account_for, add_name, add_project, add_sandbox, load
+from ..arguments import account_for, add_name, add_project, add_sandbox, as_time, load
 from ..aws.account import Account
 from ..aws.clusters import Node, node_details, nodes
 from ..kubernetes.kubectl import required_way
@@ -34,16 +33,22 @@ from .record import keep, kept, lines, record, table
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright drill`."""
     verbs = parser.add_subparsers(metavar="VERB", required=True)
-    fault = verbs.add_parser("fault", help="break one node, and measure how it comes back")
+    fault = verbs.add_parser("fault", help="inject a fault into a node, and measure the recovery")
     add_name(fault)
-    fault.add_argument("--node", required=True, metavar="N", help="instance id, or name of the Kubernetes node")
-    fault.add_argument("--kind", required=True, metavar="K", help=f"the fault: {', '.join(drill_kinds())}")
-    fault.add_argument("--yes", action="store_true", help="do it without asking for the node's id")
-    fault.add_argument("--minutes", type=float, default=90.0, help="follow for so long at most (default: 90)")
+    fault.add_argument("--node", required=True, metavar="NODE", help="instance id, or name of the Kubernetes node")
+    fault.add_argument("--fault", required=True, metavar="KIND", help=f"the fault: {', '.join(drill_kinds())}")
+    fault.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    fault.add_argument(
+        "--wait",
+        type=as_time,
+        default=5400.0,
+        metavar="TIME",
+        help="follow the node, at most for this time (default: 90m)",
+    )
     fault.set_defaults(verb=_fault)
     kinds = verbs.add_parser("kinds", help="list the faults")
     kinds.set_defaults(verb=_kinds)
-    history = verbs.add_parser("history", help="print what earlier drills of an environment showed")
+    history = verbs.add_parser("history", help="print the results of earlier drills")
     add_name(history)
     history.set_defaults(verb=_history)
     for verb in (fault, kinds, history):
@@ -77,7 +82,7 @@ def _history(args: argparse.Namespace) -> int:
 def _fault(args: argparse.Namespace) -> int:
     """Returns 1 when HyperPod did something else than expected, or a target was missed."""
     environment = load(args).environment
-    kind = kind_for(environment, args.kind)
+    kind = kind_for(environment, args.fault)
     account = account_for(args, environment)
     cluster = environment.cluster.name
     existing = nodes(account, cluster)
@@ -99,7 +104,7 @@ def _fault(args: argparse.Namespace) -> int:
     targets = environment.observability.targets if environment.observability else Targets()
     timeline = Timeline(before, node.id, kind.action, started)
     events, poll = Events(account, cluster, started), SANDBOX_POLL_SECONDS if account.endpoint else POLL_SECONDS
-    follow([(observer, timeline)], events, args.minutes * 60, lambda text: write_note(text), poll=poll)
+    follow([(observer, timeline)], events, args.wait, lambda text: write_note(text), poll=poll)
     result = record(environment.name, kind, node, timeline, targets, simulated=account.endpoint is not None)
     file = keep(args.project, result)
     write_answer(args.json, result, [*lines(result), f"Kept in {file.relative_to(args.project)}"])

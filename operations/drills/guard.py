@@ -20,7 +20,7 @@ def kind_for(environment: Environment, name: str) -> DrillKind:
     if environment.observability is None or not environment.observability.drills:
         raise CommandError(
             f"{environment.name} does not allow drills",
-            "set `drills: true` under `observability:`, where breaking nodes on purpose is wanted",
+            "set `drills: true` under `observability:`, if drills may break nodes of this environment",
             2,
         )
     kinds = {key: kind for key, kind in drill_kinds().items() if kind.orchestrator == environment.cluster.orchestrator}
@@ -46,7 +46,7 @@ def check(environment: Environment, kind: DrillKind, node: Node, group: Sequence
     if kind.action != "none" and environment.cluster.node_recovery == "none":
         raise CommandError(
             "`cluster.node_recovery` is none, so HyperPod would mark the node and do nothing more",
-            "drill with node_recovery: automatic, or `--kind pod-loss`",
+            "drill with node_recovery: automatic, or `--fault pod-loss`",
         )
     vendors = {
         row.accelerator_vendor
@@ -56,7 +56,7 @@ def check(environment: Environment, kind: DrillKind, node: Node, group: Sequence
     if kind.accelerator and kind.accelerator not in vendors:
         raise CommandError(
             f"{node.id} has no {kind.accelerator} accelerators, and what {kind.name} imitates is their driver's",
-            "choose a node of an accelerated group, or `--kind label-reboot`",
+            "choose a node of an accelerated group, or `--fault label-reboot`",
         )
     slurm = settings.slurm if isinstance(settings, InstanceGroup) else None
     if slurm and slurm.node_type == "controller":

@@ -1,7 +1,7 @@
-"""Show what a deployment would change, and what each change does: nodes that restart, data at risk, time and money.
+"""Print what a deployment would change, and the effect of each change: restarted nodes, data at risk, time and cost.
 
-Nothing is changed. Every change set has a digest; `approved_changes:` of the environment takes it where a change
-replaces or deletes what holds data, buys, interrupts, or takes nodes from a group that runs.
+The command changes nothing. Every change set has a digest. Add the digest to `approved_changes:` of the environment to
+approve a change that replaces or deletes data, buys capacity, interrupts jobs, or removes nodes from a running group.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from ..simulation.trace_files import trace_of
 from . import patches
 from .document import ChangeSet, change_set, document
 from .patches import patched_fields
-from .quota_effect import TRACES, effect_lines, quota_effect, trace_file
+from .quota_effect import effect_lines, quota_effect, trace_file
 from .show import lines
 
 
@@ -31,22 +31,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright diff`."""
     add_environment(parser)
     parser.add_argument("--json", action="store_true", help="print the change set as JSON")
-    parser.add_argument("--out", metavar="FILE", type=Path, help="write the change set as JSON into a file as well")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="also write the change set as JSON into this file")
     parser.add_argument(
-        "--assembly", metavar="DIR", type=Path, help="compare the templates of this cloud assembly: synthesize nothing"
+        "--assembly", metavar="DIR", type=Path, help="use the templates in this folder; do not synthesize"
     )
-    parser.add_argument("--all", action="store_true", help="show every new resource, not their numbers")
+    parser.add_argument("--all", action="store_true", help="list every new resource, not only their numbers")
     parser.add_argument(
-        "--require-approval", action="store_true", help="exit 1 unless `approved_changes` has what needs approval"
+        "--require-approval", action="store_true", help="exit with 1 if `approved_changes` lacks a required approval"
     )
     parser.add_argument(
         "--trace",
         metavar="WHERE",
-        help="where quotas change, what that does to this work: a file, `metrics`, or a Prometheus "
-        f"(default: {TRACES}/ENV.*, if there is one)",
+        help="simulate this work if quotas change: a file, `metrics` or a Prometheus server (default: traces/ENV.*)",
     )
-    parser.add_argument("--days", type=float, default=30.0, help="how much of that, back from its end (default: 30)")
-    parser.add_argument("--cdk", action="store_true", help="show what the CDK CLI's own diff says instead")
+    parser.add_argument("--days", metavar="N", type=float, default=30.0, help="days of history to read (default: 30)")
+    parser.add_argument("--cdk", action="store_true", help="print the diff of the CDK CLI instead")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -38,7 +38,7 @@ class Caller(NamedTuple):
 def ask_beginning(name: str | None, account: str | None, region_name: str | None) -> Beginning:
     """What somebody answers; what the command line says is not asked. Raises CommandError where nobody can be asked."""
     if not sys.stdin.isatty():
-        raise CommandError("nobody can be asked here", "leave --interactive out, and say it with options", 2)
+        raise CommandError("a confirmation needs a terminal", "leave --interactive out, and say it with options", 2)
     write_line("An empty answer takes what stands in brackets.")
     where = region_name or _ask("Region", "us-west-2", _region)
     clients = shell_account(where).reader(_PATIENCE)

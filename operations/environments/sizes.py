@@ -253,7 +253,7 @@ def compute_domain(answer: Sizes, name: str, namespace: str) -> str:
     if answer.hardware.domain_instances == 1:
         raise CommandError(
             f"{answer.hardware.name} has its NVLink inside the instance, so a job needs no ComputeDomain",
-            "ask for an UltraServer, such as --on ml.u-p6e-gb200x72",
+            "ask for an UltraServer, such as --type ml.u-p6e-gb200x72",
             2,
         )
     if not answer.options:

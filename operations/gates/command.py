@@ -1,10 +1,10 @@
-"""Prove that a deployed environment does what it should: nodes, their speed, quotas, jobs, metrics.
+"""Prove that a deployed environment works: nodes, bandwidth, quotas, jobs, metrics.
 
-Without names all gates that apply are run, in their order; after one that fails the others are not, unless
---keep-going says so. Each leaves a file of evidence. Jobs that a gate starts are taken away again, also after Ctrl-C,
-and found again when the gate was killed.
+Without names the command runs all gates that apply, in order. It stops after a failed gate, unless you add
+--keep-going. Each gate writes a file of evidence. The command deletes the jobs of a gate, also after Ctrl-C; after a
+kill, the next run deletes them.
 
-Exit codes: 0 all passed, 1 one failed or its evidence could not be kept, 2 the command line cannot be understood.
+Exit codes: 0 all gates passed, 1 a gate failed or its evidence was not saved, 2 the command line is invalid.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from ...config.errors import CommandError
 from ...config.loading.load import LoadedEnvironment
 from ...planning.delivery.gate_evidence import Evidence
 from ...planning.delivery.gate_table import gate_table, settings_of, why_not
-from ..arguments import account_for, add_name, add_sandbox, load
+from ..arguments import account_for, add_name, add_sandbox, as_time, load
 from ..environments.checked import stop_on_errors
 from ..output.console import write_answer, write_json, write_line, write_note
 from ..output.tables import new_table, severity, styled
@@ -26,6 +26,7 @@ from .run import gate_names, run_gate
 
 _SIGNS: Final = {"passed": "passed", "failed": "FAILED", "skipped": "skipped"}
 _MOST_CHECKS: Final = 12
+_LONGEST_SECONDS: Final = 24 * 3600
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,13 +34,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_name(parser, required=False)
     parser.add_argument("more", nargs="*", metavar="GATE", help=f"gates to run: {', '.join(gate_table())}")
     instead = parser.add_mutually_exclusive_group()
-    instead.add_argument("--list", action="store_true", help="print the gates, what applies and how long each may take")
-    instead.add_argument("--last", action="store_true", help="print the evidence of each gate's last run, and run none")
-    parser.add_argument("--timeout", type=float, metavar="MIN", help="minutes that each gate may take")
+    instead.add_argument(
+        "--list", action="store_true", help="list the gates, whether they apply, and their time limits"
+    )
+    instead.add_argument(
+        "--last", action="store_true", help="print the evidence of the last run of each gate, and run none"
+    )
+    parser.add_argument("--timeout", type=as_time, metavar="TIME", help="time that each gate may take, such as 20m")
     parser.add_argument(
         "--evidence", metavar="PLACE", help="s3://BUCKET/PREFIX or a folder (default: the environment's own bucket)"
     )
-    parser.add_argument("--keep-going", action="store_true", help="run the others after one that failed")
+    parser.add_argument("--keep-going", action="store_true", help="continue after a failed gate")
     add_sandbox(parser)
     parser.add_argument("--json", action="store_true", help="print the evidence of all gates as JSON")
 
@@ -48,9 +53,9 @@ def run(args: argparse.Namespace) -> int:
     """Run the gates."""
     loaded = load(args)
     names = gate_names(args.more)
-    if args.timeout is not None and not 0 < args.timeout <= 1440:
+    if args.timeout is not None and not 0 < args.timeout <= _LONGEST_SECONDS:
         raise CommandError(
-            f"--timeout {args.timeout:g} is no time for a gate", "give minutes, above 0 and at most 1440", 2
+            f"--timeout is {args.timeout:g} s; allowed: above 0 and at most 24h", "use a time such as 20m", 2
         )
     if args.list:
         return _list(loaded, args.json)
@@ -60,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         return _last(environment.name, keeper, names, args.json)
     stop_on_errors(loaded)
     if not environment.has_cluster:
-        raise CommandError(f"{environment.name} has no cluster, so there is nothing for a gate to look at", code=2)
+        raise CommandError(f"{environment.name} has no cluster, so no gate applies", code=2)
     # Whoever cancels a build ends its processes so, and the jobs of a gate have to go all the same.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     account = account_for(args, environment)
@@ -68,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     write_note(f"gates of {environment.name} → {account}")
     done, failed = list[Any](), False
     for name in names:
-        evidence = run_gate(loaded, account, args.project, name, args.timeout)
+        evidence = run_gate(loaded, account, args.project, name, args.timeout and args.timeout / 60)
         path = keeper.keep(evidence)
         done.append(summary(evidence, path))
         failed = failed or evidence.verdict == "failed"

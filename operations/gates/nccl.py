@@ -146,8 +146,8 @@ def _next(context: Context, group: str, rows: list[Row]) -> str:
         )
     name = context.environment.name
     return (
-        f"find the slow node: `podwright bench show --cluster {name}`, then `podwright node health-check {name}` with "
-        f"the connectivity test on the nodes of {group}, and replace it"
+        f"find the slow node: run `podwright bench show --environment {name}`, then `podwright node health-check "
+        f"{name}` with the connectivity check on the nodes of {group}, and replace it"
     )
 
 

@@ -61,8 +61,8 @@ def _observe(context: Context) -> Observation:
 def _next(context: Context) -> str:
     name = context.environment.name
     return (
-        f"`podwright bench show --cluster {name}` shows what was measured, `podwright node replace {name} NODE` takes "
-        "a bad node away; where nothing was measured, `podwright kernels build` and deploy"
+        f"read the results with `podwright bench show --environment {name}`, and replace a bad node with `podwright "
+        f"node replace {name} NODE`; where nothing was measured, run `podwright kernels build` and deploy"
     )
 
 

@@ -1,6 +1,6 @@
-"""List the jobs of a cluster, of all kinds and teams: what each is doing, its queue, its GPUs, and why it waits.
+"""List the jobs of a cluster, of all kinds and teams: state, queue, GPUs, and why each job waits.
 
-It needs no more than a team's role: namespaces that you may not read are left out, and named.
+A team's role is enough. The command names namespaces that you may not read.
 """
 
 import argparse
@@ -19,10 +19,12 @@ from .training_jobs import list_training_jobs
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright jobs`."""
     add_job(parser, job=False)
-    parser.add_argument("--all", action="store_true", help="also those that have ended")
-    parser.add_argument("--by-priority", action="store_true", help="count them by priority class instead")
+    parser.add_argument("--all", action="store_true", help="also list jobs that have ended")
+    parser.add_argument("--by-priority", action="store_true", help="count jobs by priority class instead")
     parser.add_argument(
-        "--training-jobs", action="store_true", help="those in queues of AWS Batch (default without a cluster)"
+        "--training-jobs",
+        action="store_true",
+        help="list SageMaker training jobs in AWS Batch queues (default without a cluster)",
     )
 
 

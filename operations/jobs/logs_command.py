@@ -1,7 +1,7 @@
-"""Print what a job wrote: the log of the pod of its first rank, or of another one's.
+"""Print the log of a job: of its first rank, or of the rank that --rank names.
 
-With --follow it waits until that pod runs, and prints what comes. With --slowest it reads all pods' logs, and names the
-rank whose steps take longest, where the job logs step times.
+With --follow the command waits until the pod runs, and prints new lines. With --slowest it reads the logs of all pods,
+and names the rank with the longest steps, if the job logs step times.
 """
 
 import argparse
@@ -32,12 +32,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright logs`."""
     add_job(parser)
     parser.add_argument(
-        "--rank", metavar="N", type=int, help="the log of this rank, counted over all pods (default: 0)"
+        "--rank", metavar="N", type=int, help="print the log of this rank, counted over all pods (default: 0)"
     )
-    parser.add_argument("--follow", action="store_true", help="wait until it runs, and print what comes")
-    parser.add_argument("--lines", metavar="N", type=int, default=200, help="the last so many lines (default: 200)")
-    parser.add_argument("--previous", action="store_true", help="of the container before its last restart")
-    parser.add_argument("--slowest", action="store_true", help="read all pods' logs, and name the slowest rank")
+    parser.add_argument("--follow", action="store_true", help="wait until the pod runs, and print new lines")
+    parser.add_argument(
+        "--lines", metavar="N", type=int, default=200, help="number of lines, from the end (default: 200)"
+    )
+    parser.add_argument(
+        "--previous", action="store_true", help="print the log of the container before its last restart"
+    )
+    parser.add_argument("--slowest", action="store_true", help="read the logs of all pods, and name the slowest rank")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -18,9 +18,9 @@ def add_job(parser: argparse.ArgumentParser, *, job: bool = True) -> None:
     add_name(parser)
     if job:
         parser.add_argument("job", metavar="JOB", help="name of the job on the cluster")
-    parser.add_argument("--team", metavar="TEAM", help="only this team's")
+    parser.add_argument("--team", metavar="TEAM", help="only jobs of this team")
     add_way(parser)
-    parser.add_argument("--json", action="store_true", help="print the same as JSON")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def add_way(parser: argparse.ArgumentParser) -> None:
@@ -30,8 +30,8 @@ def add_way(parser: argparse.ArgumentParser) -> None:
         "--kubeconfig",
         metavar="FILE",
         type=Path,
-        help="use this kubeconfig, and ask nothing of AWS (default: "
-        "that of your AWS credentials, by whatever way `podwright connect` makes, else the runner inside the VPC)",
+        help="use this kubeconfig and no AWS credentials (default: connect as `podwright "
+        "connect` does, or by the runner inside the VPC)",
     )
 
 

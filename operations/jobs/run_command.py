@@ -1,7 +1,7 @@
-"""Run a command as a job on nodes of a group, without a line in the file. It prints the manifest that it makes.
+"""Run a command as a job on nodes of an instance group, without an entry in the file. The command prints the manifest.
 
-Group and team decide the same as for a job of the file, and the same rules judge it. To run it again and again, write
-it down under `jobs`: the manifest says everything that it was made of.
+Group, team and rules apply as for a job of the file. To run it again, add it under `jobs`: the manifest has all
+settings.
 """
 
 import argparse
@@ -28,23 +28,25 @@ KINDS: Final = ("pytorch", "hyperpod_pytorch", "train", "mpi", "job", "sbatch")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright run`."""
     add_name(parser)
-    parser.add_argument("words", metavar="COMMAND", nargs="+", help="what runs, and its arguments, after --")
-    parser.add_argument("--team", metavar="TEAM", help="a key of governance.teams: whose quota it uses")
-    parser.add_argument("--group", metavar="GROUP", required=True, help="the instance group that it runs on")
+    parser.add_argument("words", metavar="COMMAND", nargs="+", help="command to run, with its arguments, after --")
+    parser.add_argument("--team", metavar="TEAM", help="team whose quota the job uses")
+    parser.add_argument("--group", metavar="GROUP", required=True, help="instance group that runs the job")
     parser.add_argument(
-        "--nodes", metavar="N", type=int, default=1, help="pods, each on a node of its own (default: 1)"
+        "--nodes", metavar="N", type=int, default=1, help="number of nodes; each runs one pod (default: 1)"
     )
     parser.add_argument(
-        "--image",
-        metavar="IMAGE",
-        help="container image (default: that of the environment's jobs, where they have one)",
+        "--image", metavar="IMAGE", help="container image (default: the image of the environment's jobs)"
     )
     parser.add_argument(
-        "--kind", choices=KINDS, help="kind of job (default: by torchrun or several nodes a PyTorch job, else job)"
+        "--kind",
+        choices=KINDS,
+        help="kind of job (default: a PyTorch job for torchrun or several nodes, otherwise job)",
     )
-    parser.add_argument("--name", metavar="NAME", help="what it is called (default: by the command and the time)")
-    parser.add_argument("--priority", metavar="PRIORITY", help="a key of governance.priorities")
-    parser.add_argument("--user", metavar="NAME", help="on Slurm, as which user (default: you, or the team's only one)")
+    parser.add_argument("--name", metavar="NAME", help="name of the job (default: from the command and the time)")
+    parser.add_argument("--priority", metavar="PRIORITY", help="priority class of governance.priorities")
+    parser.add_argument(
+        "--user", metavar="NAME", help="on Slurm: user who runs the job (default: you, or the team's only user)"
+    )
     add_options(parser)
     add_way(parser)
 

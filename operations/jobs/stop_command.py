@@ -1,6 +1,6 @@
-"""Stop a job: delete it with all that belongs to it. Its pods end as they are told to, within their grace period.
+"""Stop a job: delete it with all its objects. Its pods end within their grace period.
 
-What it wrote to file systems and buckets stays, and its log goes with its pods.
+Files and objects that the job wrote stay. Its log is deleted with its pods.
 """
 
 import argparse

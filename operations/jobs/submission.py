@@ -24,10 +24,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="a setting of the job for this run, such as nodes=4 or env.LR=1e-4; may be repeated",
+        help="change a setting of the job, such as nodes=4 or env.LR=1e-4; may be repeated",
     )
-    parser.add_argument("--dry-run", action="store_true", help="let the cluster check it, and run nothing")
-    parser.add_argument("--json", action="store_true", help="print what was made as JSON")
+    parser.add_argument("--dry-run", action="store_true", help="let the API server validate the job, and run nothing")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def submit(

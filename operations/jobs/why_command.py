@@ -1,8 +1,8 @@
-"""Say why a job waits or fails, by what its cluster says.
+"""Explain why a job waits or fails.
 
-It prints the job's position in its queue, the arithmetic of its team's quota, who preempted it, when it would start if
-nobody submitted more, what keeps its pods, how long their images took, and the last events. With a team's role it says
-what that may read, and names what it may not.
+The command prints the job's position in its queue, the arithmetic of its team's quota, which job preempted it, when it
+would start if no other work arrives, what blocks its pods, how long image pulls took, and the last events. A team's
+role is enough; the command names what the role may not read.
 """
 
 import argparse

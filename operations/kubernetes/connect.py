@@ -1,12 +1,10 @@
-"""Reach the Kubernetes API of an environment, or a login node of its Slurm cluster.
+"""Connect to the Kubernetes API of an environment, or to a login node of its Slurm cluster.
 
-On EKS it makes a kubeconfig, and a tunnel where the API is private.
+On EKS the command writes a kubeconfig to .podwright/kubeconfig/ENV, and opens a tunnel to a private API. It does not
+change your own kubeconfig. It connects directly if the network allows it, for example by VPN, and otherwise through a
+node by AWS Systems Manager. Without a node or session-manager-plugin, use --run to run a command inside the VPC.
 
-The kubeconfig lies in .podwright/kubeconfig/ENV; your own stays untouched. A private API is reached directly where the
-network leads to it (a VPN, for instance), else through a node by AWS Systems Manager. Where there is no node yet, or no
-session-manager-plugin, --run carries a command out inside the VPC.
-
-With Slurm it opens a shell on a login node, or on the controller where there is none.
+On Slurm the command opens a shell on a login node, or on the controller if there is no login node.
 """
 
 import argparse
@@ -35,8 +33,8 @@ _API_PORT: Final = 443
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright connect`."""
     add_environment(parser)
-    parser.add_argument("--port", type=int, default=8443, help="local port of a tunnel (default: 8443)")
-    parser.add_argument("--run", dest="command", metavar="COMMAND", help="run a bash command inside the VPC instead")
+    parser.add_argument("--port", metavar="PORT", type=int, default=8443, help="local port of a tunnel (default: 8443)")
+    parser.add_argument("--run", dest="command", metavar="COMMAND", help="run this bash command inside the VPC instead")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,12 +1,12 @@
-"""Print the stacks, instance groups and nodes of an environment as they are now.
+"""Print the stacks, instance groups and nodes of an environment.
 
-With --watch the cluster is shown live: groups, nodes that need a look, events, quotas in use and the windows of
-training plans, with the API calls that each read makes. What your credentials do not let you see is named.
+With --watch the command shows the cluster live: groups, nodes that need attention, events, used quotas and training
+plan windows, with the API calls of each read. The command names what your credentials may not read.
 """
 
 import argparse
 
-from ..arguments import add_environment, open_target
+from ..arguments import add_environment, as_time, open_target
 from ..output.console import write_json
 from ..output.moving import under_way
 from .cluster_table import report, write_report
@@ -17,9 +17,11 @@ from .watch import watch
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright status`."""
     add_environment(parser)
-    parser.add_argument("--json", action="store_true", help="print them as JSON; with --watch a line for each read")
     parser.add_argument(
-        "--watch", nargs="?", type=float, const=10.0, metavar="S", help="look every S seconds, by default every 10"
+        "--json", action="store_true", help="print the result as JSON; with --watch a line for each read"
+    )
+    parser.add_argument(
+        "--watch", nargs="?", type=as_time, const=10.0, metavar="TIME", help="read again after this time (default: 10s)"
     )
     parser.add_argument("--times", type=int, default=0, metavar="N", help="with --watch: stop after N reads")
 

@@ -1,8 +1,8 @@
-"""Reboot or replace nodes of a HyperPod cluster, have them checked in depth, or take them out of work.
+"""Reboot, replace or check nodes of a HyperPod cluster, or quarantine them.
 
-NODE is an instance id (i-0123456789abcdef0) or a Kubernetes node name (hyperpod-i-0123456789abcdef0). Jobs on a node
-that is rebooted or replaced stop; what is on the disks of a replaced node is gone. On a node in quarantine jobs
-continue, and nothing new is placed until `release`; a node that is replaced comes back without its quarantine.
+NODE is an instance id (i-0123456789abcdef0) or a Kubernetes node name (hyperpod-i-0123456789abcdef0). Jobs stop on a
+node that is rebooted or replaced. Replacing a node deletes the data on its disks, and ends its quarantine. In
+quarantine, running jobs continue, and no new pods are scheduled until `release`.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from typing import Any, Final
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...config.settings.groups import InstanceGroup
-from ..arguments import add_name, add_project, add_sandbox, open_target
+from ..arguments import add_name, add_project, add_sandbox, as_time, open_target
 from ..aws.account import Account
 from ..aws.calls import change
 from ..aws.clusters import Node, existing_cluster
@@ -43,26 +43,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright node`."""
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     words = {
-        "reboot": "restart nodes; their disks stay",
-        "replace": "give nodes back and get new ones in their place",
-        "health-check": "let HyperPod check nodes in depth; it fixes what fails",
-        "quarantine": "take nodes out of work and keep them: what runs continues, nothing new comes",
-        "release": "give nodes work again",
+        "reboot": "reboot nodes; their disks stay",
+        "replace": "replace nodes with new ones",
+        "health-check": "run HyperPod's deep health checks; HyperPod replaces failed nodes",
+        "quarantine": "keep new pods off nodes; running jobs continue",
+        "release": "end the quarantine of nodes",
     }
     for name, help_text in words.items():
         verb = verbs.add_parser(name, help=help_text)
         add_name(verb)
         checks, stays = name == "health-check", name in ("quarantine", "release")
-        verb.add_argument("nodes", metavar="NODE", nargs="*" if checks else "+", help="a node of the cluster")
+        verb.add_argument(
+            "nodes", metavar="NODE", nargs="*" if checks else "+", help="instance id, or name of the Kubernetes node"
+        )
         if checks:
-            verb.add_argument("--group", action="append", default=[], metavar="G", help="all nodes of a group")
-            verb.add_argument("--check", action="append", choices=list(CHECKS), help="only this check; repeatable")
+            verb.add_argument(
+                "--group",
+                action="append",
+                default=[],
+                metavar="GROUP",
+                help="all nodes of this instance group; may be repeated",
+            )
+            verb.add_argument("--check", action="append", choices=list(CHECKS), help="only this check; may be repeated")
         if name == "quarantine":
-            verb.add_argument("--reason", required=True, type=_reason, metavar="TEXT", help="why, for all who see it")
+            verb.add_argument(
+                "--reason", required=True, type=_reason, metavar="TEXT", help="reason; `status` prints it"
+            )
         # What `release` takes back needs no question.
         if not stays:
-            verb.add_argument("--yes", action="store_true", help="do it without asking")
-            verb.add_argument("--wait", type=float, metavar="MINUTES", help="follow it for so long at most")
+            verb.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+            verb.add_argument("--wait", type=as_time, metavar="TIME", help="follow the nodes, at most for this time")
         add_sandbox(verb)
         verb.add_argument("--json", action="store_true", help="print the result as JSON")
         add_project(verb)
@@ -101,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
         ]
         events = Events(account, cluster, started)
         poll = SANDBOX_POLL_SECONDS if account.endpoint else POLL_SECONDS
-        follow(watched, events, args.wait * 60, lambda text: write_note(text), poll=poll)
+        follow(watched, events, args.wait, lambda text: write_note(text), poll=poll)
         results["seconds"] = {observer.node.id: _whole_after(timeline, action) for observer, timeline in watched}
     write_answer(args.json, results, _lines(results))
     return 1 if failed or None in results.get("seconds", {}).values() else 0

@@ -57,7 +57,7 @@ def start(environment: Environment, account: Account, existing: Sequence[Node], 
     )
     results: dict[str, Any] = {"checks": checks, "nodes": [node.id for node in nodes]}
     if args.wait:
-        results |= _follow(account, cluster, nodes, started, args.wait * 60)
+        results |= _follow(account, cluster, nodes, started, args.wait)
     if args.json:
         write_json(results)
     elif args.wait:

@@ -13,7 +13,7 @@ def confirm(word: str, what: str) -> None:
         CommandError: nobody can be asked, or who was asked typed something else.
     """
     if not sys.stdin.isatty():
-        raise CommandError("nobody can be asked here", f"--yes continues without asking, and will {what}", 2)
+        raise CommandError("a confirmation needs a terminal", f"--yes continues without asking, and will {what}", 2)
     settle()
     if input(f"Type {word} to {what}: ").strip() != word:
         raise CommandError("nothing was done")

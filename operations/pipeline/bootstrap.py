@@ -1,8 +1,8 @@
-"""Print, in their order, the commands that prepare every account and region for promotions, and write their policies.
+"""Print the commands that prepare each account and region for promotions, in order, and write their policies.
 
-`cdk bootstrap` alone gives CloudFormation's role administrator rights. Here each account gets policies for what the
-synthesized templates hold: a CloudFormation template for each, in --out. Nothing is called; somebody with rights in
-each account runs the commands.
+A plain `cdk bootstrap` gives CloudFormation's role administrator rights. This command writes a CloudFormation template
+for each account, with policies for the resources of the synthesized templates, to --out. It calls nothing: an
+administrator of each account runs the printed commands.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright pipeline bootstrap`."""
     parser.add_argument("--out", type=Path, metavar="DIR", help=f"where policies are written (default: {_OUT})")
     parser.add_argument(
-        "--assembly", type=Path, metavar="DIR", help="synthesized templates (default: they are synthesized to cdk.out)"
+        "--assembly", type=Path, metavar="DIR", help="use the templates in this folder (default: synthesize to cdk.out)"
     )
     parser.add_argument("--json", action="store_true", help="print the commands as JSON")
 

@@ -1,7 +1,7 @@
-"""Hand the archives that artifacts.lock names to the pipeline's builds, which then need no way to where they come from.
+"""Upload the archives of artifacts.lock for the builds of the pipeline, which then need no other network access.
 
-The bucket is a cache: a build compares each archive with its digest in artifacts.lock, whoever uploaded it. Run it
-after `podwright chart fetch`, `podwright assets fetch` and `podwright kernels build`.
+The bucket is a cache: a build compares each archive with its digest in artifacts.lock. Run this after `podwright chart
+fetch`, `podwright assets fetch` and `podwright kernels build`.
 """
 
 import argparse

@@ -1,24 +1,23 @@
-"""Promote by a pipeline of your own: what it does, how accounts are prepared for it, and what its builds call.
+"""Promote environments by a pipeline: print its steps, prepare its accounts, deploy it.
 
-`show`, `synth` and `bootstrap` need no account. `deploy` is run once by a person; after that the pipeline deploys
-itself. `cache` hands fetched archives to its builds, and `wait` and `protect` are called by them.
+`show`, `synth` and `bootstrap` need no account. A person runs `deploy` once; after that the pipeline deploys itself.
+`cache` uploads fetched archives for the builds. The builds call `wait` and `protect`.
 """
 
 import argparse
 
 from ..arguments import add_project
-from ..command_help import HelpFormatter
 from . import bootstrap, cache, deploy, show, synth
 from .builds import protecting, waiting
 
 _VERBS = {
-    "show": (show, "print the steps of a promotion, what each runs and in which place"),
-    "synth": (synth, "synthesize all that is promoted, and what promotes it, to cdk.out"),
-    "bootstrap": (bootstrap, "print the commands that prepare each account, with policies for what the templates hold"),
-    "deploy": (deploy, "deploy the pipeline, or the roles that GitHub Actions takes on"),
-    "cache": (cache, "hand the archives of artifacts.lock to the pipeline's builds"),
-    "wait": (waiting, "wait for earlier promotions when the pipeline itself would change"),
-    "protect": (protecting, "protect stacks from being deleted, as their templates say"),
+    "show": (show, "print the steps of a promotion, with commands and roles"),
+    "synth": (synth, "synthesize all promoted environments and the pipeline to cdk.out"),
+    "bootstrap": (bootstrap, "print the commands that prepare each account, and write its policies"),
+    "deploy": (deploy, "deploy the pipeline, or the roles of GitHub Actions"),
+    "cache": (cache, "upload the archives of artifacts.lock for the builds"),
+    "wait": (waiting, "wait until earlier promotions end, if the pipeline itself changes"),
+    "protect": (protecting, "enable termination protection of stacks, as their templates say"),
 }
 
 
@@ -27,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     for name, (module, help_text) in _VERBS.items():
         verb = verbs.add_parser(name, help=help_text, description=module.__doc__)
-        verb.formatter_class = HelpFormatter
         module.add_arguments(verb)
         # The same as the whole command has, so that it may stand behind the verb.
         add_project(verb)

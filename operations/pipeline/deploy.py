@@ -1,8 +1,7 @@
-"""Deploy the pipeline into its account, once; from then on every commit deploys it, too.
+"""Deploy the pipeline into its account. Run this once; after that each commit deploys the pipeline.
 
-Where GitHub Actions promotes, it deploys the roles that its jobs take on, and GitHub's identity provider, into the
-accounts of the environments that you name. Each needs credentials of the account, which `podwright pipeline bootstrap`
-has told how to prepare.
+With GitHub Actions, the command deploys the roles of the jobs and GitHub's identity provider into the accounts of the
+named environments. It needs credentials for each account. Run `podwright pipeline bootstrap` first.
 """
 
 import argparse
@@ -18,9 +17,9 @@ from .synth import context
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright pipeline deploy`."""
     parser.add_argument(
-        "environments", nargs="*", metavar="ENV", help="with GitHub Actions: environments whose roles are deployed"
+        "environments", nargs="*", metavar="ENV", help="with GitHub Actions: environments whose roles to deploy"
     )
-    parser.add_argument("--yes", action="store_true", help="do not ask about permissions")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Print the steps of a promotion in their order: what each runs, what it waits for, and what it needs to run."""
+"""Print the steps of a promotion in order: commands, dependencies and requirements of each step."""
 
 import argparse
 from dataclasses import asdict

@@ -1,7 +1,7 @@
-"""Synthesize every environment that is promoted, and roles and pipeline where `pipeline:` names a source, to cdk.out.
+"""Synthesize all promoted environments to cdk.out, with roles and pipeline if `pipeline:` names a source.
 
-It needs no account: what is missing in the file, in artifacts.lock or in .podwright/artifacts stops it before anything
-is deployed. With --sandbox, charts of podwright's own stand in for those that are not fetched.
+The command needs no account. It stops if a part is missing in the file, in artifacts.lock or in .podwright/artifacts.
+With --stand-in it uses stand-ins for charts that were not fetched.
 """
 
 import argparse
@@ -19,27 +19,27 @@ from ..output.console import write_line
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright pipeline synth`."""
-    parser.add_argument("--sandbox", action="store_true", help="take stand-ins for charts, as the sandbox does")
+    parser.add_argument("--stand-in", action="store_true", help="use stand-ins for charts that were not fetched")
 
 
 def run(args: argparse.Namespace) -> int:
     """Synthesize, and say where the templates are."""
-    folder = synthesize(args.project, sandbox=args.sandbox)
+    folder = synthesize(args.project, stand_in=args.stand_in)
     write_line(f"synthesized to {folder}")
     return 0
 
 
-def context(project: Project, *, sandbox: bool = False) -> dict[str, str]:
+def context(project: Project, *, stand_in: bool = False) -> dict[str, str]:
     """What the app is told: to add what promotes, where the file says who does."""
     promotes = project.settings.pipeline is not None and project.settings.pipeline.source is not None
     if promotes:
         promotable(project)
     accounts = {project.load(name).environment.account for name in promoted_names(project)}
     messages = {"pipeline": "true"} if promotes else {}
-    return messages | now_context() | ({"chart": "stand-in"} if sandbox or accounts == {SANDBOX_ACCOUNT} else {})
+    return messages | now_context() | ({"chart": "stand-in"} if stand_in or accounts == {SANDBOX_ACCOUNT} else {})
 
 
-def synthesize(root: Path, *, sandbox: bool = False) -> Path:
+def synthesize(root: Path, *, stand_in: bool = False) -> Path:
     """Synthesize to the project's `cdk.out`, and return that folder.
 
     Raises:
@@ -47,6 +47,6 @@ def synthesize(root: Path, *, sandbox: bool = False) -> Path:
         InvalidFile: the project cannot be promoted as it is.
     """
     folder = root / ASSEMBLY
-    if run_app(root, "synth", "--quiet", output=folder, context=context(Project.at(root), sandbox=sandbox)):
+    if run_app(root, "synth", "--quiet", output=folder, context=context(Project.at(root), stand_in=stand_in)):
         raise CommandError("the synthesis failed", "fix what is said above")
     return folder

@@ -118,7 +118,7 @@ def run_checks(ask: Ask, source: Source | None, seconds: float, left_out: Iterab
     """
     desired = [id for id in sorted(CHECKS) if id not in set(left_out)]
     outcomes = ask_all({id: partial(_outcome, id, ask, source) for id in desired}, seconds=seconds)
-    hint = f"`podwright preflight --seconds {max(30, 3 * seconds):g}` waits longer"
+    hint = f"`podwright preflight --timeout {max(30, 3 * seconds):g}s` waits longer"
     return [
         Outcome(preflight_checks()[id], "skipped", (), (), (f"{outcome.why}; {hint}",), seconds)
         if isinstance(outcome, Unseen)

@@ -1,7 +1,8 @@
-"""Look at the account before a deployment does: read only, all checks at once, in less than ten seconds.
+"""Check the account before a deployment. All checks run at once, only read, and take less than ten seconds.
 
-It finds what no file shows: quotas, zones without the instance type, plans that do not fit, subnets without addresses,
-missing permissions. What your credentials or the network keep it from seeing is skipped, with the reason.
+Preflight finds what no file shows: low quotas, zones without the instance type, training plans that do not fit, subnets
+without free addresses, missing permissions. It skips checks that your credentials or your network do not allow, and
+prints the reason.
 """
 
 import argparse
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 
 from ...config.catalog.preflight_checks import preflight_checks
 from ...config.findings import counted, errors
-from ..arguments import account_for, add_environment, load
+from ..arguments import account_for, add_environment, as_time, load
 from ..output.console import write_findings, write_json, write_line
 from ..output.moving import under_way
 from ..output.tables import Table, new_table, severity
@@ -24,13 +25,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright preflight`."""
     add_environment(parser)
     parser.add_argument("--json", action="store_true", help="print checks and findings as JSON")
-    parser.add_argument("--strict", action="store_true", help="return 1 when a check was skipped, too")
-    parser.add_argument("--policy", action="store_true", help="print an IAM policy with all that checks need, and stop")
+    parser.add_argument("--strict", action="store_true", help="also exit with 1 if a check was skipped")
     parser.add_argument(
-        "--seconds",
-        type=float,
-        metavar="S",
-        help=f"skip what has no answer after so many seconds (default: {SECONDS:g}; sandbox: {SANDBOX_SECONDS:g})",
+        "--policy", action="store_true", help="print an IAM policy with the permissions of all checks, and exit"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=as_time,
+        metavar="TIME",
+        help=f"skip checks without an answer after this time (default: {SECONDS:g}s; sandbox: {SANDBOX_SECONDS:g}s)",
     )
 
 
@@ -44,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     account = account_for(args, loaded.environment)
     under_way("looking at the account")
     started = time.monotonic()
-    outcomes = preflight(loaded, account, args.project, seconds=args.seconds)
+    outcomes = preflight(loaded, account, args.project, seconds=args.timeout)
     took = time.monotonic() - started
     findings = findings_of(outcomes)
     code = 1 if errors(findings) or (args.strict and any(outcome.skipped for outcome in outcomes)) else 0

@@ -194,7 +194,7 @@ def grafana_workspace(ask: Ask) -> Answers:
         yield Problem(
             ("observability", "grafana", "existing", "id"),
             f"workspace {named.id} is {status} in {ask.environment.region}",
-            "correct its id, bring it to ACTIVE, or take `existing` away for a workspace of the environment's own",
+            "correct its id, bring it to ACTIVE, or remove `existing`, so that podwright creates a workspace",
         )
     if not result:
         return

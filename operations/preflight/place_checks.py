@@ -42,7 +42,7 @@ def hyperpod_here(ask: Ask) -> Answers:
             yield Problem(
                 ("observability", "budget_usd_per_month"),
                 f"CloudFormation has no {name} in {region}",
-                "take budget_usd_per_month away here, and make the budget where CloudFormation has it",
+                "remove budget_usd_per_month, and create the budget in a region where CloudFormation supports it",
             )
     governance = ask.environment.governance
     quotas = set(TYPES) - set(governance.task_governance.fallback) if governance.engine == "hyperpod" else set()
@@ -153,6 +153,6 @@ def file_systems_here(ask: Ask) -> Answers:
             yield Problem(
                 path,
                 f"AWS does not list {kind} among the services of {region}",
-                "look at the region tables of the FSx guide, and choose another region or leave the file system out",
+                "check the region tables of the FSx guide, and choose another region or remove the file system",
             )
     yield Note(", ".join(sorted(existing)) or "none")

@@ -1,8 +1,8 @@
 """Promote the project's files from environment to environment, in the order of `podwright.yaml`.
 
-Each stage is checked, shown, deployed and proved by its gates before the next one begins. These are the steps that
-`podwright pipeline` gives to CodePipeline and GitHub Actions, run here. A step that passed for the same files is not
-repeated, a step that failed stops everything after it, and after an interruption the same command continues.
+For each environment the command runs check, diff, deployment and gates, before the next environment begins. The steps
+are those of `podwright pipeline`, run on this machine. The command skips steps that passed for the same files, stops at
+a failed step, and resumes after an interruption.
 """
 
 import argparse
@@ -34,19 +34,25 @@ STATE: Final = ".podwright/promotion"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright promote`."""
     parser.add_argument(
-        "--from", dest="first", metavar="ENV", help="begin with this one; those before have to be proved"
+        "--from", dest="first", metavar="ENV", help="first environment; earlier ones must have passed for these files"
     )
-    parser.add_argument("--to", dest="last", metavar="ENV", help="end with this one")
-    parser.add_argument("--approve", metavar="STAGE", action="append", default=[], help="approve a stage that waits")
-    parser.add_argument("--again", action="store_true", help="repeat what has passed for the same files, too")
-    parser.add_argument("--plan", action="store_true", help="print the steps and what has passed, and do nothing")
-    parser.add_argument("--record", metavar="s3://…", help="keep the record in S3, for CI jobs without a common disk")
+    parser.add_argument("--to", dest="last", metavar="ENV", help="last environment")
     parser.add_argument(
-        "--profile", metavar="ENV=NAME", action="append", default=[], help="AWS profile for an environment's commands"
+        "--approve", metavar="STAGE", action="append", default=[], help="approve a waiting stage; may be repeated"
     )
-    parser.add_argument("--uncommitted", action="store_true", help="promote to AWS what no commit holds")
-    parser.add_argument("--sandbox", action="store_true", help="use the sandbox, whatever accounts the files name")
-    parser.add_argument("--json", action="store_true", help="print a line of JSON for everything that happens")
+    parser.add_argument("--again", action="store_true", help="repeat steps that passed for the same files")
+    parser.add_argument("--dry-run", action="store_true", help="show the steps and their state, and change nothing")
+    parser.add_argument("--record", metavar="s3://…", help="keep the record in S3, for CI jobs without a shared disk")
+    parser.add_argument(
+        "--profile",
+        metavar="ENV=NAME",
+        action="append",
+        default=[],
+        help="AWS profile for the commands of an environment; may be repeated",
+    )
+    parser.add_argument("--uncommitted", action="store_true", help="promote files with uncommitted changes to AWS")
+    parser.add_argument("--sandbox", action="store_true", help="use the sandbox instead of the accounts in the files")
+    parser.add_argument("--json", action="store_true", help="print each event as a line of JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -67,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         args.sandbox,
         _profiles(args, project),
     )
-    if args.plan:
+    if args.dry_run:
         return _plan(promotion, args.json)
     # After --plan, which changes nothing: whoever plans may still be editing.
     if not args.uncommitted:

@@ -1,8 +1,7 @@
 """Write a report of an environment: one HTML file that needs no network, no script and no account.
 
-It holds the architecture as a drawing, findings, quotas, cost, permissions, and what was asked for besides: with --live
-the cluster and its benchmarks as they are now, with --changes what a deployment would change. --drawing writes the
-drawing alone, as SVG.
+The report has an architecture drawing, findings, quotas, cost and permissions. --live adds the state of the cluster and
+its benchmarks, --changes the effects of a deployment. --drawing writes the drawing alone, as SVG.
 """
 
 import argparse
@@ -47,21 +46,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="FILE", type=Path, help=f"the file (default: {REPORTS}/podwright-report-ENV.html)"
     )
-    parser.add_argument("--drawing", metavar="SVG", type=Path, help="write the drawing into this file, and no report")
-    parser.add_argument("--json", action="store_true", help="print what the report shows as JSON, and write no report")
-    parser.add_argument("--assembly", metavar="DIR", type=Path, help="use this synthesis, such as cdk.out")
-    parser.add_argument("--changes", metavar="JSON", type=Path, help="what `podwright diff ENV --json` wrote")
-    parser.add_argument("--benchmarks", metavar="JSON", type=Path, nargs="+", default=[], help="results of nodes")
-    parser.add_argument("--live", action="store_true", help="look at the cluster, its plans, benchmarks and changes")
-    parser.add_argument("--sandbox", action="store_true", help="with --live: the sandbox, whatever the account")
+    parser.add_argument("--drawing", action="store_true", help="write the drawing alone, as SVG")
+    parser.add_argument(
+        "--json", action="store_true", help="print the content of the report as JSON, and write no file"
+    )
+    parser.add_argument(
+        "--assembly", metavar="DIR", type=Path, help="use the templates in this folder, such as cdk.out"
+    )
+    parser.add_argument("--changes", metavar="FILE", type=Path, help="change set of `podwright diff ENV --json`")
+    parser.add_argument(
+        "--benchmarks", metavar="FILE", type=Path, nargs="+", default=[], help="benchmark results of nodes"
+    )
+    parser.add_argument(
+        "--live", action="store_true", help="also read the cluster, its training plans, benchmarks and changes"
+    )
+    parser.add_argument(
+        "--sandbox", action="store_true", help="with --live: use the sandbox instead of the account in the file"
+    )
     parser.add_argument(
         "--trace",
         metavar="WHERE",
-        help="simulate this work: a file, `metrics`, a Prometheus; or what `traces/ENV.*` has",
+        help="simulate this work: a file, `metrics` or a Prometheus server (default: traces/ENV.*)",
     )
-    parser.add_argument("--days", type=float, default=30.0, help="how much of that, back from its end (default: 30)")
+    parser.add_argument("--days", metavar="N", type=float, default=30.0, help="days of history to read (default: 30)")
     parser.add_argument(
-        "--date", metavar="DAY", type=_day, help="the day it is of, such as 2027-01-31 (default: today)"
+        "--date", metavar="DATE", type=_day, help="date of the report, such as 2027-01-31 (default: today)"
     )
 
 
@@ -87,12 +96,11 @@ def run(args: argparse.Namespace) -> int:
 def _draw(args: argparse.Namespace, loaded: LoadedEnvironment, assembly: Assembly) -> int:
     environment = loaded.environment
     # Without --date no day is marked, so that a drawing in version control changes with the environment alone.
+    out = args.out or from_here(args.project / REPORTS / f"podwright-drawing-{environment.name}.svg")
     write_file(
-        args.drawing,
-        drawing_file(drawing(architecture(environment, assembly), environment.name, args.date)),
-        option="--out",
+        out, drawing_file(drawing(architecture(environment, assembly), environment.name, args.date)), option="--out"
     )
-    write_line(f"{args.drawing}: the architecture of {environment.name}")
+    write_line(f"{out}: the architecture of {environment.name}")
     return 0
 
 

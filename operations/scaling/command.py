@@ -1,11 +1,11 @@
-"""Give an instance group another number of nodes: in the file, on the cluster and in CloudFormation, in one step.
+"""Change the number of nodes of an instance group: in the file, on the cluster and in CloudFormation, in one step.
 
-What would change is shown first: the line of the file, new findings, jobs on the nodes that go, and what the deployment
-does and costs. After a yes the count is written, with comments and all else as they were; the nodes that --remove names
-go, and no others; and the new count is deployed. A group that the file extends gets a count of its own in ENV's file.
+The command first shows the changed line of the file, new findings, jobs on the removed nodes, and the effect and cost
+of the deployment. After a yes it writes the count, keeps all comments, removes exactly the nodes that --remove names,
+and deploys the new count. If the group comes from a file that ENV extends, it writes a count into the file of ENV.
 
-Fewer nodes need --remove with exactly those that go. Nodes on which jobs run stay unless --stop-jobs is given. Cut off
-anywhere, the same command does what is left.
+To reduce the count, name the removed nodes with --remove. Nodes with running jobs stay unless you add --stop-jobs.
+After an interruption, run the same command to resume.
 """
 
 import argparse
@@ -24,14 +24,14 @@ from .plan import Request, ScalePlan, plan_scaling
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright scale`."""
     add_name(parser)
-    parser.add_argument("group", metavar="GROUP", help="an instance group of its file")
-    parser.add_argument("count", metavar="N", type=_count, help="nodes that it shall have")
-    parser.add_argument("--remove", metavar="NODE", nargs="+", default=[], help="the nodes that go, all of them")
-    parser.add_argument("--stop-jobs", action="store_true", help="remove nodes although jobs run on them")
-    parser.add_argument("--dry-run", action="store_true", help="show what would be done, and do nothing")
-    parser.add_argument("--yes", action="store_true", help="do it without asking")
+    parser.add_argument("group", metavar="GROUP", help="instance group of the file")
+    parser.add_argument("count", metavar="N", type=_count, help="number of nodes of the group")
+    parser.add_argument("--remove", metavar="NODE", nargs="+", default=[], help="all nodes to remove")
+    parser.add_argument("--stop-jobs", action="store_true", help="remove nodes even if jobs run on them")
+    parser.add_argument("--dry-run", action="store_true", help="show the plan, and change nothing")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     add_sandbox(parser)
-    parser.add_argument("--json", action="store_true", help="print the plan and what was done as JSON")
+    parser.add_argument("--json", action="store_true", help="print the plan and the result as JSON")
 
 
 def _count(text: str) -> int:

@@ -1,11 +1,10 @@
 """Options of the commands that simulate, for what Kueue does not decide."""
 
 import argparse
-import math
 
 from ...config.errors import CommandError, InvalidValue
 from ...planning.simulation.assumptions import NODE_FAILURES_PER_HOUR, Assumptions, Measured, throughput
-from ...planning.simulation.traces.times import duration
+from ..arguments import as_time
 
 
 def add_assumptions(parser: argparse.ArgumentParser) -> None:
@@ -17,42 +16,43 @@ def add_assumptions(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         type=as_time,
         default=known.startup_seconds,
-        help="until pods are ready (default: 0)",
+        help="time until pods are ready (default: 0)",
     )
     group.add_argument(
         "--grace",
         metavar="TIME",
         type=as_time,
         default=known.grace_seconds,
-        help="until stopped pods are gone (default: 30s)",
+        help="time until stopped pods have ended (default: 30s)",
     )
     group.add_argument(
         "--lost",
         metavar="TIME",
         type=as_time,
         default=known.repeated_seconds,
-        help="work done again after a stop (default: 30m)",
+        help="work that a job repeats after a stop (default: 30m)",
     )
     group.add_argument(
         "--failures",
         metavar="RATE",
         type=float,
         default=NODE_FAILURES_PER_HOUR,
-        help=f"of a node in an hour (default: {NODE_FAILURES_PER_HOUR:.2g}, as Meta reports of 16,384 GPUs)",
+        help=f"failures of a node per hour (default: {NODE_FAILURES_PER_HOUR:.2g}, as Meta reports of 16,384 GPUs)",
     )
     group.add_argument(
-        "--checks",
+        "--admission-checks",
+        dest="checks",
         metavar="TIME",
         type=as_time,
         default=known.check_seconds,
-        help="until admission checks of a queue are ready (default: 0)",
+        help="time until admission checks are ready (default: 0)",
     )
     group.add_argument(
         "--throughput",
         metavar="PODS=DONE,…",
         type=as_throughput,
         default=(),
-        help="what jobs did with how many pods, such as 1=1,2=1.9,4=3.6 (default: in proportion to their pods)",
+        help="throughput of jobs by number of pods, such as 1=1,2=1.9,4=3.6 (default: in proportion to pods)",
     )
 
 
@@ -69,14 +69,3 @@ def as_throughput(text: str) -> tuple[Measured, ...]:
         return throughput(text)
     except InvalidValue as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def as_time(text: str) -> float:
-    """Seconds of an option such as 30d, as argparse takes it."""
-    try:
-        seconds = duration(text)
-    except InvalidValue as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if not 0 <= seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is below 0")
-    return seconds

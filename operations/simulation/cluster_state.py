@@ -12,7 +12,12 @@ from ..output.moving import under_way
 
 def add_snapshot(parser: argparse.ArgumentParser) -> None:
     """The option for a file in place of the cluster."""
-    parser.add_argument("--snapshot", metavar="FILE", type=Path, help=f"read this instead: the output of `{COMMAND}`")
+    parser.add_argument(
+        "--snapshot",
+        metavar="FILE",
+        type=Path,
+        help=f"read this file instead of the cluster: the output of `{COMMAND}`",
+    )
 
 
 def snapshot_of(args: argparse.Namespace, seconds: float) -> Snapshot:

@@ -1,9 +1,9 @@
-"""Simulate who gets what, and when: work of a trace, or made up, under the policy of an environment.
+"""Simulate which job gets which nodes, and when, under the policy of an environment.
 
-Needs no account, no cluster and no Kubernetes. A trace is CSV (docs/user/simulation.md has its columns), what
-`kubectl get workloads --all-namespaces --output=json` or Slurm's `sacct` prints, or podwright's own metrics: the
-word `metrics` for those of the environment's workspace, or the address of a Prometheus. Rows that cannot be jobs are
-named with their line and counted; the rest runs.
+The simulation needs no account, no cluster and no Kubernetes. It reads a trace or generates work. A trace is a CSV file
+(docs/user/simulation.md lists its columns), the output of `kubectl get workloads --all-namespaces --output=json` or of
+Slurm's `sacct`, or podwright's own metrics: write `metrics` for the environment's workspace, or the address of a
+Prometheus server. The command counts rows that are no jobs and names their lines.
 """
 
 import argparse
@@ -24,11 +24,11 @@ from ...planning.simulation.summary.figures import waits
 from ...planning.simulation.traces.generator import Made, generated
 from ...planning.simulation.traces.requested_work import demands, shapes
 from ...planning.simulation.traces.trace import Trace, moved
-from ..arguments import add_name, add_sandbox, as_moment, load
+from ..arguments import add_name, add_sandbox, as_moment, as_time, load
 from ..environments.checked import stop_on_errors
 from ..output.console import write_file, write_json, write_line, write_note
 from ..output.moving import under_way
-from .assumption_options import add_assumptions, as_time, assumptions_of
+from .assumption_options import add_assumptions, assumptions_of
 from .cluster_state import add_snapshot, snapshot_of
 from .decisions import decide
 from .defragment_command import NETWORK
@@ -50,40 +50,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_name(parser)
     work = parser.add_mutually_exclusive_group()
     work.add_argument(
-        "--trace", metavar="WHERE", help="work that was: a file, `metrics` for the workspace, or a Prometheus"
+        "--trace",
+        metavar="WHERE",
+        help="past work: a file, `metrics` for the workspace, or the address of a Prometheus server",
     )
     work.add_argument(
-        "--generate", metavar="TIME", type=as_time, help="make work up from the teams' quotas, such as 30d"
+        "--generate", metavar="TIME", type=as_time, help="generate work from the teams' quotas, for a time such as 30d"
     )
     work.add_argument(
         "--defragment",
         metavar="LABEL",
         nargs="?",
         const=NETWORK,
-        help=f"say which jobs of the cluster to move to free a whole domain of a node label (default: {NETWORK})",
+        help=f"print which jobs to move to free a whole domain of this node label (default: {NETWORK})",
     )
     add_snapshot(parser)
     add_sandbox(parser)
-    parser.add_argument("--against", metavar="ENV", help="simulate the same work under this environment's policy, too")
-    parser.add_argument("--seed", type=int, default=1, help="of work that is made up (default: 1)")
-    parser.add_argument("--load", type=float, default=0.9, help="of work that is made up, by quota (default: 0.9)")
+    parser.add_argument("--against", metavar="ENV", help="also simulate the work under the policy of this environment")
+    parser.add_argument("--seed", metavar="N", type=int, default=1, help="with --generate: random seed (default: 1)")
     parser.add_argument(
-        "--median", metavar="TIME", type=as_time, default=3600.0, help="duration of its jobs (default: 1h)"
+        "--load",
+        metavar="PART",
+        type=float,
+        default=0.9,
+        help="with --generate: work as a part of the quotas (default: 0.9)",
     )
-    parser.add_argument("--days", type=float, default=30.0, help="how much of the metrics to read (default: 30)")
-    parser.add_argument("--at", metavar="WHEN", type=as_moment, help="move the work to begin then, such as 2027-01-04")
+    parser.add_argument(
+        "--median",
+        metavar="TIME",
+        type=as_time,
+        default=3600.0,
+        help="with --generate: median duration of jobs (default: 1h)",
+    )
+    parser.add_argument("--days", metavar="N", type=float, default=30.0, help="days of history to read (default: 30)")
+    parser.add_argument("--at", metavar="DATE", type=as_moment, help="move the work to this date, such as 2027-01-04")
     add_assumptions(parser)
     search = parser.add_argument_group("the smallest number with which a team waits no longer")
-    search.add_argument("--smallest", choices=tuple(_UNITS), help="what to search for")
-    search.add_argument("--of", metavar="TEAM[:GROUP]", help="whose waits, and the group whose number is searched for")
+    search.add_argument("--smallest", choices=tuple(_UNITS), help="amount to search for")
+    search.add_argument("--of", metavar="TEAM[:GROUP]", help="team that waits, and group of the amount")
     search.add_argument(
-        "--wait", metavar="TIME", type=as_time, help="the longest that nine of ten of its jobs may wait"
+        "--longest-wait", metavar="TIME", type=as_time, help="longest wait of nine in ten jobs of the team"
     )
     search.add_argument(
-        "--at-most", metavar="N", type=int, help="the largest number to try (default: four times as many)"
+        "--at-most", metavar="N", type=int, help="largest amount to try (default: four times the current one)"
     )
-    parser.add_argument("--html", metavar="FILE", type=Path, help="write a page with pictures")
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="write an HTML page with pictures into this file")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -96,11 +108,17 @@ def answer(args: argparse.Namespace, decide: Decide) -> int:
     if args.defragment is not None:
         return defragment(args, _checked(args, args.environment), snapshot_of(args, DEFAULT_SECONDS))
     if args.trace is None and args.generate is None:
-        raise CommandError("which work?", "--trace names what was, --generate makes some up", 2)
-    searched = (args.smallest, args.of, args.wait)
+        raise CommandError(
+            "simulate: --trace or --generate is missing",
+            "add `--generate 30d` for generated work, or --trace for past work",
+            2,
+        )
+    searched = (args.smallest, args.of, args.longest_wait)
     if any(each is not None for each in searched) and None in searched:
         raise CommandError(
-            "--smallest, --of and --wait belong together", "such as --smallest nodes --of llm:h200 --wait 1h", 2
+            "--smallest, --of and --longest-wait belong together",
+            "such as --smallest nodes --of llm:h200 --longest-wait 1h",
+            2,
         )
     environments = [_checked(args, args.environment), *([_checked(args, args.against)] if args.against else [])]
     policies = [_policy(environment) for environment in environments]
@@ -116,9 +134,9 @@ def answer(args: argparse.Namespace, decide: Decide) -> int:
         write_json(shown)
     else:
         print_summary(shown)
-    if args.html:
-        write_file(args.html, html(result), option="--html")
-        write_note(f"{args.html}: the same with pictures")
+    if args.out:
+        write_file(args.out, html(result), option="--out")
+        write_note(f"{args.out}: the same with pictures")
     return 0
 
 
@@ -171,7 +189,7 @@ def _search(args: argparse.Namespace, environment: Environment, trace: Trace, de
         outcome = simulated.figures[0].outcome
         return waits([job for job in outcome.jobs if job.team == team], outcome.end).p90
 
-    result = smallest(least, most, wait, args.wait, _told(unit))
+    result = smallest(least, most, wait, args.longest_wait, _told(unit))
     sentences = (*trace.assumptions, *_policy(environment).assumptions, *assumptions.sentences())
     _show_answer(args, team, now, result, unit, sentences)
     return 0 if result.amount is not None else 1
@@ -190,11 +208,17 @@ def _show_answer(
     """Print what a search found, and what was assumed for it."""
     if args.json:
         write_json(
-            {"team": team, "searched": args.smallest, "now": now, "smallest": answer.amount, "wait_seconds": args.wait}
+            {
+                "team": team,
+                "searched": args.smallest,
+                "now": now,
+                "smallest": answer.amount,
+                "wait_seconds": args.longest_wait,
+            }
             | {"tried": list(map(_tried, answer.tried)), "assumptions": [_MONOTONE, *assumptions]}
         )
         return
-    limit = in_words(args.wait)
+    limit = in_words(args.longest_wait)
     if answer.amount is None:
         most = max(tried.amount for tried in answer.tried)
         write_line(f"{most} {unit} are not enough for {team} to wait at most {limit} at p90; the file has {now}")

@@ -1,7 +1,7 @@
-"""Say when a job would start if it were submitted now, where, and whom it would stop; or why it never would.
+"""Forecast when and where a job would start if you submitted it now, which jobs it would stop, or why it never starts.
 
-Reads the cluster, or what a file of --snapshot holds of one, and continues from its state: no other work comes, and
-what runs ends when it is taken to.
+The command reads the cluster, or a --snapshot file, and simulates from that state. It assumes that no other work
+arrives, and that running jobs end after --duration.
 """
 
 import argparse
@@ -15,11 +15,11 @@ from ...planning.simulation.planned_workload import ONE_SET, planned_workload
 from ...planning.simulation.snapshot import Snapshot
 from ...planning.simulation.summary.forecast import forecast
 from ...planning.simulation.summary.outcome import Outcome
-from ..arguments import add_name, add_sandbox, load
+from ..arguments import add_name, add_sandbox, as_time, load
 from ..kubernetes.job_manifests import planned_jobs
 from ..output.console import write_answer
 from ..output.moving import under_way
-from .assumption_options import add_assumptions, as_time, assumptions_of
+from .assumption_options import add_assumptions, assumptions_of
 from .cluster_state import add_snapshot, snapshot_of
 from .decisions import ENGINES, continued
 from .forecast_lines import assumption_lines, forecast_lines
@@ -33,18 +33,18 @@ to happen."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright forecast`."""
     add_name(parser)
-    parser.add_argument("job", metavar="JOB", help="a key of its `jobs`")
+    parser.add_argument("job", metavar="JOB", help="name of a job under `jobs` of the file")
     add_snapshot(parser)
     parser.add_argument(
         "--duration",
         metavar="TIME",
         type=as_time,
         default=DEFAULT_SECONDS,
-        help="of the job, and of queues without history (4h)",
+        help="duration of the job, and of jobs in queues without history (default: 4h)",
     )
     add_assumptions(parser)
     add_sandbox(parser)
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

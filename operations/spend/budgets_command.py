@@ -1,8 +1,8 @@
-"""Print what teams have used of their budgets of accelerator-hours, and keep the budgets with --apply.
+"""Print how much of its budget of accelerator-hours each team has used. With --apply, enforce the budgets.
 
-Hours come from the metrics of the environment's workspace. With --apply, queues of teams are held whose budget is used
-and says `hold`, and their Workloads get the priority of `demote_to` where it says `demote`. When a period begins or a
-budget is raised, the same command undoes it. Run it every few minutes, wherever jobs run by the clock.
+Hours come from the metrics of the environment's workspace. With --apply, the command holds the queues of teams that
+used up a budget with `hold`, and lowers the priority of Workloads to `demote_to` for a budget with `demote`. When a
+period begins or a budget is raised, the same command reverts this. Run it every few minutes, for example as a cron job.
 """
 
 import argparse
@@ -26,11 +26,15 @@ from .team_budgets import budget_blocks, standings
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright budgets`."""
-    parser.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
-    parser.add_argument("--apply", action="store_true", help="hold, demote, release and restore what budgets say")
-    parser.add_argument("--prometheus", metavar="URL", help="read metrics there instead of in the own workspace")
+    parser.add_argument("environment", metavar="ENV", help="name of an environment, or path of its file")
+    parser.add_argument(
+        "--apply", action="store_true", help="hold and demote work of used-up budgets, and revert this for new ones"
+    )
+    parser.add_argument(
+        "--prometheus", metavar="URL", help="read metrics from this server, not from the environment's workspace"
+    )
     add_way(parser)
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

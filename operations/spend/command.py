@@ -1,7 +1,8 @@
-"""Print what an environment used and what that cost: by team, idle GPU-hours, budget, and the bill where you ask.
+"""Print what an environment used and what that cost: by team, idle GPU-hours and budget; with --bill also the bill.
 
-Hours come from the metrics of the environment's workspace, prices from `podwright cost`'s lists and from what training
-plans really cost. The budget and the bill are AWS's own, and up to a day behind. What cannot be seen is named.
+Hours come from the metrics of the environment's workspace. Prices come from the price lists of `podwright cost` and
+from the real prices of training plans. The budget and the bill come from AWS and are up to a day late. The command
+names everything that it cannot read.
 """
 
 import argparse
@@ -39,10 +40,12 @@ _NOT_COUNTED: Final = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright spend`."""
     add_environment(parser)
-    parser.add_argument("--days", type=int, default=30, metavar="N", help="the last N days (default: 30)")
-    parser.add_argument("--bill", action="store_true", help=f"ask Cost Explorer, too, for ${REQUEST_USD} a request")
-    parser.add_argument("--prometheus", metavar="URL", help="read metrics there instead of in the own workspace")
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("--days", type=int, default=30, metavar="N", help="days of history to read (default: 30)")
+    parser.add_argument("--bill", action="store_true", help=f"also ask Cost Explorer, at ${REQUEST_USD} per request")
+    parser.add_argument(
+        "--prometheus", metavar="URL", help="read metrics from this server, not from the environment's workspace"
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
 """Ask AWS for its prices, and write them into the environment's file.
 
-AWS's Price List has HyperPod's own prices of instances and those of gateways, endpoints and file systems, which no page
-prints for a program to read. It needs credentials that may call pricing:GetProducts, and costs nothing.
+The AWS Price List has HyperPod's instance prices, and prices of gateways, endpoints and file systems. The request needs
+credentials that allow pricing:GetProducts, and is free.
 """
 
 import argparse
@@ -17,34 +17,28 @@ from ...config.settings.environment import Environment
 from ...planning.cost.costs import costs
 from ..arguments import account_for, add_name, add_project, add_sandbox, load
 from ..capacity.plan_file import NotWritten, lines, write_values
-from ..command_help import HelpFormatter
 from ..environments.costs import today
 from ..output.console import from_here, write_answer, write_note
 from ..output.tables import Block, new_table
 from .price_lists import Listed, fetch
 
 _FETCH: Final = """\
-Ask AWS's Price List for every price that `podwright cost` of an environment needs, and write them under `prices:` of
-its file, each with the day of the list. Prices that somebody wrote there without a day are yours and stay.
+Ask the AWS Price List for every price that `podwright cost` needs, and write the prices under `prices:` of the
+environment's file, each with the date of the list. Prices without a date are yours, and stay.
 
-What the list leaves open stays unknown and is named. Instances of training plans and of Spot have no price in it.
+The command names prices that the list does not have. The list has no prices for training plans and Spot instances.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright prices`."""
     ways = parser.add_subparsers(metavar="COMMAND", required=True)
-    way = ways.add_parser(
-        "fetch",
-        help="ask AWS for its prices, and write them into the file",
-        description=_FETCH,
-        formatter_class=HelpFormatter,
-    )
+    way = ways.add_parser("fetch", help="ask AWS for its prices, and write them into the file", description=_FETCH)
     add_name(way)
     add_sandbox(way)
     add_project(way)
-    way.add_argument("--dry-run", action="store_true", help="write nothing")
-    way.add_argument("--json", action="store_true", help="print what was found as JSON")
+    way.add_argument("--dry-run", action="store_true", help="show the result, and change nothing")
+    way.add_argument("--json", action="store_true", help="print the prices as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

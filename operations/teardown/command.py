@@ -1,9 +1,9 @@
-"""Delete the stacks of an environment, after a plan of what goes, what stays and what is in the way.
+"""Delete the stacks of an environment, after a plan of what is deleted, what stays and what blocks the deletion.
 
-Stacks with termination protection stay, and the networks and data in them: `protection: retain` sets it. They go once
-the environment was deployed with `protection: destroy`, or one by one with --unprotect. What a stack retains survives
-it all the same, unless --delete-data names it. Training plans stay in any case: nothing cancels them. In the sandbox
-nothing is protected from --yes: `--sandbox --yes` deletes everything.
+Stacks with termination protection stay, with their networks and data: `protection: retain` sets it. To delete them,
+deploy the environment with `protection: destroy`, or name each stack with --unprotect. Resources that a stack retains
+stay unless --delete-data names them. Training plans stay, because AWS cannot cancel them. In the sandbox, `--sandbox
+--yes` deletes everything.
 """
 
 import argparse
@@ -28,17 +28,17 @@ from .work import end_work
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright destroy`."""
     add_environment(parser)
-    parser.add_argument("--plan", action="store_true", help="print what would happen, and change nothing")
-    parser.add_argument("--json", action="store_true", help="print the plan, or what was done, as JSON")
-    parser.add_argument("--yes", action="store_true", help="delete without asking for the environment's name")
+    parser.add_argument("--dry-run", action="store_true", help="show the plan, and change nothing")
+    parser.add_argument("--json", action="store_true", help="print the plan, or the result, as JSON")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     for option, name, text in (
-        ("--unprotect", "STACK", "lift the termination protection of a stack, so that it goes too"),
-        ("--empty-bucket", "NAME", "delete all versions of all objects in a bucket that keeps its stack"),
-        ("--delete-data", "NAME", "delete something that stays otherwise, by the id that the plan prints"),
+        ("--unprotect", "STACK", "remove the termination protection of this stack and delete it"),
+        ("--empty-bucket", "NAME", "delete all objects of a bucket that blocks the deletion of its stack"),
+        ("--delete-data", "NAME", "delete a retained resource, by the id in the plan"),
     ):
         parser.add_argument(option, metavar=name, action="append", default=[], help=f"{text}; may be repeated")
     parser.add_argument(
-        "--leave-blocked", action="store_true", help="leave the stacks that something else keeps, delete the others"
+        "--leave-blocked", action="store_true", help="skip stacks that are blocked, and delete the others"
     )
 
 
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     existing = deployed_stacks(account, name, args.project)
     _check_stacks(args.unprotect, [stack.name for stack in existing])
     # Never in AWS, whatever the arguments say.
-    is_rehearsal = account.endpoint is not None and args.sandbox and args.yes and not args.plan
+    is_rehearsal = account.endpoint is not None and args.sandbox and args.yes and not args.dry_run
     if is_rehearsal:
         # Before the plan, which would otherwise call what is protected here a hindrance.
         lift_protection(account, existing, progress.say)
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     known = {item.name for items in observed.resources.values() for item in items} | {item.name for item in plan.kept}
     # Left by earlier teardowns and in no stack any more.
     plan.kept += [item for item in earlier if item.name not in known]
-    if args.plan:
+    if args.dry_run:
         write_answer(args.json, plan.to_json(), plan_lines(plan))
         return 0
     for block in plan_lines(plan):
@@ -158,7 +158,7 @@ def _stop_at(blockers: list[Blocker]) -> None:
 def _ask(name: str, going: list[str], data: list[str]) -> None:
     if not sys.stdin.isatty():
         raise CommandError(
-            "nobody can be asked here", "--yes deletes without asking; --plan prints what would happen", 2
+            "a confirmation needs a terminal", "--yes deletes without asking; --plan prints what would happen", 2
         )
     write_note(f"This deletes {', '.join([*going, *data])} and everything in them.")
     if input(f"Type {name} to continue: ").strip() != name:

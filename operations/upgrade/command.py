@@ -1,7 +1,7 @@
-"""Say what is behind in an environment, in which order to renew it, and renew nodes.
+"""Print which versions of an environment are behind, in which order to upgrade them, and upgrade nodes.
 
-Without a word after ENV nothing is changed: it prints what is behind (Kubernetes, images of nodes, lifecycle scripts)
-in the order in which to go. `eks`, `nodes`, `scripts` and `podwright` are about one of these each.
+Without a verb the command changes nothing: it prints what is behind (Kubernetes, node images, lifecycle scripts), in
+the order of the upgrade. `eks`, `nodes`, `scripts` and `podwright` handle one of these each.
 """
 
 import argparse
@@ -10,14 +10,13 @@ from typing import Final
 
 from ...config.errors import CommandError
 from ..arguments import add_name, add_project
-from ..command_help import HelpFormatter
 from ..kubernetes.kubectl import Refused
 
 PARTS: Final = {
-    "eks": "whether the control plane can go to another Kubernetes version; writes it into the file",
-    "nodes": "a newer image on nodes, batch by batch, followed until it is there",
-    "scripts": "which nodes were set up by earlier lifecycle scripts; replaces them",
-    "podwright": "what another version of podwright would deploy differently",
+    "eks": "check an upgrade of the control plane, and write the version into the file",
+    "nodes": "install a newer image on nodes, batch by batch",
+    "scripts": "list nodes with earlier lifecycle scripts, and replace them",
+    "podwright": "compare what another version of podwright would deploy",
 }
 
 
@@ -29,7 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parts = parser.add_subparsers(metavar="PART")
     for name, help_text in PARTS.items():
         part = parts.add_parser(name, help=help_text, description=_module(name).__doc__)
-        part.formatter_class = HelpFormatter
         _module(name).add_arguments(part)
         _common(part, argparse.SUPPRESS)
         add_project(part)
@@ -48,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 def _common(parser: argparse.ArgumentParser, default: bool | str) -> None:
     """Options that may stand before and after the part; there a default would undo what stands before it."""
     parser.add_argument(
-        "--sandbox", action="store_true", help="use the sandbox, whatever account the file names", default=default
+        "--sandbox", action="store_true", help="use the sandbox instead of the account in the file", default=default
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON", default=default)
 

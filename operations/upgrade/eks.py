@@ -1,7 +1,7 @@
-"""`podwright upgrade ENV eks`: whether the control plane can go to another Kubernetes version, and writing it down.
+"""Check whether the control plane can change to another Kubernetes version, and write that version into the file.
 
-Nothing in the account is changed. The order is control plane, add-ons, nodes: the deployment of a new `version` does
-the first two, `podwright upgrade ENV nodes` the third. EKS goes one minor version at a time.
+The command changes nothing in the account. The order is control plane, add-ons, nodes: a deployment of the new
+`version` upgrades the first two, and `podwright upgrade ENV nodes` the third. EKS upgrades one minor version at a time.
 """
 
 import argparse
@@ -24,7 +24,9 @@ from .version_file import write_version
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright upgrade ENV eks`."""
     parser.add_argument("--to", metavar="VERSION", help="Kubernetes version (default: the next minor one)")
-    parser.add_argument("--write", action="store_true", help="write version, and add-ons that need it, into the file")
+    parser.add_argument(
+        "--write", action="store_true", help="write the version, and add-on versions that need it, into the file"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,8 +1,8 @@
-"""`podwright upgrade ENV nodes`: a newer image on nodes, group after group and batch after batch.
+"""Install a newer image on nodes, group by group and batch by batch.
 
-HyperPod drains nothing: what runs on a node stops when its turn comes. Its root volume is new afterwards, and its
-lifecycle scripts have run again. An update continues in AWS when this command is interrupted; started again, it follows
-it and continues with the groups that are left.
+HyperPod does not drain nodes: jobs on a node stop when its batch begins. The node gets a new root volume and runs its
+lifecycle scripts again. An update continues in AWS when you interrupt this command. Run the command again to follow the
+update and to continue with the remaining groups.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from ...config.settings.environment import Environment
-from ..arguments import open_target
+from ..arguments import as_time, open_target
 from ..aws.clusters import existing_cluster
 from ..kubernetes.kubectl import way
 from ..output.confirm import confirm
@@ -29,18 +29,26 @@ _NEXT: Final = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright upgrade ENV nodes`."""
-    parser.add_argument("--group", action="append", default=[], metavar="G", help="only this group; repeatable")
-    parser.add_argument("--release", metavar="X.Y.Z", help="release of HyperPod's image (default: the newest)")
-    parser.add_argument("--batch", metavar="N|P%", help="nodes at a time (default: as the file says, else 20%%)")
-    parser.add_argument("--rollback-batch", metavar="N|P%", help="nodes at a time on the way back")
-    parser.add_argument("--wait-between", type=int, metavar="S", help="seconds between batches, in which alarms count")
     parser.add_argument(
-        "--rollback-alarm", action="append", default=[], metavar="ALARM", help="an alarm that turns it back; repeatable"
+        "--group", action="append", default=[], metavar="GROUP", help="only this instance group; may be repeated"
     )
-    parser.add_argument("--idle", action="store_true", help="leave out groups on which jobs run")
+    parser.add_argument("--release", metavar="X.Y.Z", help="release of HyperPod's image (default: the newest)")
+    parser.add_argument("--batch", metavar="N|P%", help="nodes at a time (default: from the file, or 20%%)")
+    parser.add_argument("--rollback-batch", metavar="N|P%", help="nodes at a time during a rollback")
+    parser.add_argument(
+        "--wait-between", type=as_time, metavar="TIME", help="time between batches, in which an alarm starts a rollback"
+    )
+    parser.add_argument(
+        "--rollback-alarm",
+        action="append",
+        default=[],
+        metavar="ALARM",
+        help="CloudWatch alarm that starts a rollback; may be repeated",
+    )
+    parser.add_argument("--idle-only", action="store_true", help="skip groups with running jobs")
     parser.add_argument("--pause", action="store_true", help="ask before each group")
-    parser.add_argument("--wait", type=float, metavar="MINUTES", help="follow each group for so long at most")
-    parser.add_argument("--yes", action="store_true", help="do it without asking")
+    parser.add_argument("--wait", type=as_time, metavar="TIME", help="follow each group, at most for this time")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     going = going_groups(environment, existing, old_kubelets, wish)
     under_way = [name for name, now in existing.items() if now.is_active]
     jobs = jobs_on_nodes(kubectl)
-    if args.idle:
+    if args.idle_only:
         going = [name for name in going if not is_busy(account, environment, name, kubectl, jobs)]
     write_note(f"software of {environment.name} → {account}")
     for name, kubelet in old_kubelets.items():

@@ -95,7 +95,7 @@ class Upgrade:
             started=started,
             resumed=resumed,
             before=before_it,
-            minutes=self._wish.wait,
+            minutes=self._wish.wait and self._wish.wait / 60,
             poll=self._poll,
             jobs=jobs,
         )
@@ -272,7 +272,7 @@ def is_busy(
     """Whether jobs run on a group. Raises CommandError where nobody can see that."""
     if kubectl is None:
         raise CommandError(
-            "--idle needs to see which jobs run, and Kubernetes is not reached", "run `podwright connect` first"
+            "--idle-only needs to see which jobs run, and Kubernetes is not reached", "run `podwright connect` first"
         )
     existing = nodes(account, environment.cluster.name, name)
     at_work = sorted({job for node in existing for job in jobs.get(node.id, ())})

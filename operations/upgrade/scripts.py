@@ -1,8 +1,8 @@
-"""`podwright upgrade ENV scripts`: which nodes were set up by earlier lifecycle scripts, and how they get the new ones.
+"""List nodes that were set up by earlier lifecycle scripts. With --replace, replace them.
 
-A deployment publishes changed scripts under a new prefix of S3, and only nodes that are set up from then on run them:
-new ones, replaced ones, and those whose software is updated. A reboot runs none. `--replace` gives nodes with earlier
-scripts back, some at a time, and waits for their successors; `podwright upgrade ENV nodes` does it with the image.
+A deployment publishes changed scripts under a new S3 prefix. Only new nodes, replaced nodes and nodes with updated
+software run them; a reboot does not. --replace replaces nodes with earlier scripts in batches, and waits for the new
+nodes. `podwright upgrade ENV nodes` does the same together with the image.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from dataclasses import asdict
 
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
-from ..arguments import open_target
+from ..arguments import as_time, open_target
 from ..aws.account import Account
 from ..kubernetes.kubectl import way
 from ..output.confirm import confirm
@@ -23,13 +23,19 @@ from .observed import jobs_on_nodes
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright upgrade ENV scripts`."""
-    parser.add_argument("--group", action="append", default=[], metavar="G", help="only this group; repeatable")
+    parser.add_argument(
+        "--group", action="append", default=[], metavar="GROUP", help="only this instance group; may be repeated"
+    )
     parser.add_argument("--replace", action="store_true", help="replace the nodes that have earlier scripts")
     parser.add_argument("--batch", type=int, default=1, metavar="N", help="nodes of a group at a time (default: 1)")
     parser.add_argument(
-        "--wait", type=float, default=90.0, metavar="MINUTES", help="wait for each batch so long at most (default: 90)"
+        "--wait",
+        type=as_time,
+        default=5400.0,
+        metavar="TIME",
+        help="wait for each batch, at most for this time (default: 90m)",
     )
-    parser.add_argument("--yes", action="store_true", help="do it without asking")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -70,7 +76,7 @@ def _replace(args: argparse.Namespace, environment: Environment, account: Accoun
     write_note("  everything on their disks is lost; file systems stay")
     if not args.yes:
         confirm(environment.name, f"replace {len(going)} of its nodes")
-    for line in replace(account, environment.cluster.name, going, args.batch, args.wait):
+    for line in replace(account, environment.cluster.name, going, args.batch, args.wait / 60):
         write_note(f"  {line}")
 
 

@@ -54,12 +54,12 @@ class Wish:
     """Nodes at a time, such as 2 or 20%."""
     rollback_batch: str | None = None
     """Nodes at a time on the way back."""
-    wait_between: int | None = None
+    wait_between: float | None = None
     """Seconds between batches."""
     rollback_alarm: Sequence[str] = ()
     """Alarms that turn it back."""
     wait: float | None = None
-    """Follow each group for so many minutes at most."""
+    """Seconds for which each group is followed at most."""
 
 
 def software(cluster: Cluster) -> dict[str, Software]:
@@ -98,11 +98,9 @@ def rollout(group: InstanceGroup | None, wish: Wish) -> Rollout:
     for flag, value in (("--batch", wish.batch), ("--rollback-batch", wish.rollback_batch)):
         if value is not None and not _BATCH.fullmatch(value):
             raise CommandError(f"{flag} is {value}; allowed: a number of nodes, or 1% to 100%", "write 2, or 20%", 2)
-    wait = base.wait_seconds if wish.wait_between is None else wish.wait_between
+    wait = base.wait_seconds if wish.wait_between is None else int(wish.wait_between)
     if not 0 <= wait <= _LONGEST_WAIT:
-        raise CommandError(
-            f"--wait-between is {wait}; allowed: 0 to {_LONGEST_WAIT} seconds", "choose a value of these", 2
-        )
+        raise CommandError(f"--wait-between is {wait} s; allowed: 0 to {_LONGEST_WAIT} s", "use a time such as 10m", 2)
     alarms = tuple(wish.rollback_alarm) or base.rollback_alarms
     if len(alarms) > _MOST_ALARMS:
         raise CommandError(f"{len(alarms)} alarms; allowed: {_MOST_ALARMS}", "name those that tell most", 2)

@@ -1,8 +1,8 @@
-"""`podwright upgrade ENV podwright --from OLD`: what this podwright would deploy differently than another one.
+"""Compare what this podwright and another one would deploy from the same file.
 
-Both synthesize the environment from the same file, and their templates are compared: no account is asked. OLD is the
-Python of a virtual environment with another podwright, or the folder of such an environment; in a checkout of podwright
-also a commit or a tag.
+The command synthesizes the environment with both, and compares the templates. It needs no account. OLD is the Python of
+a virtual environment with another podwright, the folder of such an environment, or, in a checkout of podwright, a
+commit or a tag.
 """
 
 import argparse
@@ -26,10 +26,14 @@ _ROWS: Final = 6
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright upgrade ENV podwright`."""
     parser.add_argument(
-        "--from", dest="old", metavar="OLD", required=True, help="a Python or virtual environment, or a commit"
+        "--from",
+        dest="old",
+        metavar="OLD",
+        required=True,
+        help="Python or virtual environment of the other podwright, or a commit",
     )
-    parser.add_argument("--all", action="store_true", help="show harmless differences as well")
-    parser.add_argument("--stand-in", action="store_true", help="take stand-ins for charts that were not fetched")
+    parser.add_argument("--all", action="store_true", help="also print harmless differences")
+    parser.add_argument("--stand-in", action="store_true", help="use stand-ins for charts that were not fetched")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,8 +1,8 @@
-"""Connect a manager of MultiKueue with its workers: a way between their networks, and into each worker.
+"""Connect a MultiKueue manager with its workers: the networks, and access to each worker's control plane.
 
-A deployment cannot do this, because no stack may know the token of another cluster. For each worker it peers the two
-networks where the worker's endpoint is private, lets the manager in at the worker's control plane, and writes the
-worker's kubeconfig into the manager's Secret; what is there stays. Then it waits until Kueue reaches the workers.
+A deployment cannot do this, because no stack may have the token of another cluster. For each worker with a private
+endpoint, the command peers the two networks. It gives the manager access to the worker's control plane, and writes the
+worker's kubeconfig into a Secret of the manager. It keeps what exists. Then it waits until Kueue reaches the workers.
 """
 
 import argparse
@@ -46,9 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--worker", metavar="NAME", action="append", default=[], help="only this worker; may be repeated"
     )
-    parser.add_argument("--renew", action="store_true", help="make new tokens; the former ones open nothing any more")
-    parser.add_argument("--disconnect", action="store_true", help="take away what this command made")
-    parser.add_argument("--json", action="store_true", help="print what became of each worker as JSON")
+    parser.add_argument("--renew", action="store_true", help="create new tokens; the former ones become invalid")
+    parser.add_argument("--disconnect", action="store_true", help="delete what this command created")
+    parser.add_argument("--json", action="store_true", help="print the result for each worker as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

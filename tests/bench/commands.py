@@ -16,14 +16,14 @@ SILENCE = 40.0
 """Seconds. A pipe gets a line every half a minute while CloudFormation works."""
 ALONE = (
     *("check", "project", "cost prod", "quotas prod", "show prod", "alerts prod", "explain NET003"),
-    *("size --parameters 70B --on ml.p5en.48xlarge", "simulate prod --generate 3d", "render two-teams"),
+    *("size --parameters 70B --type ml.p5en.48xlarge", "simulate prod --generate 3d", "render two-teams"),
     *("report prod", "dashboards export prod", "dashboards preview sandbox", "pipeline show"),
 )
 IN_SANDBOX = (
     *("deploy two-teams --sandbox --yes", "status two-teams --sandbox", "jobs two-teams --sandbox"),
     *("diff two-teams --sandbox", "drift two-teams --sandbox", "doctor two-teams --sandbox"),
     *("collect two-teams --sandbox", "report two-teams --live --sandbox", "upgrade two-teams --sandbox"),
-    *("destroy two-teams --sandbox --plan", "destroy two-teams --sandbox --yes"),
+    *("destroy two-teams --sandbox --dry-run", "destroy two-teams --sandbox --yes"),
 )
 
 
@@ -67,7 +67,7 @@ def silence_report(folder: Path, args: argparse.Namespace) -> Report:
     """Each command once, those that need an account in a sandbox of their own."""
     del args
     project = folder / "project"
-    subprocess.run([PODWRIGHT, "init", str(project), "--from", "two-teams"], check=True, capture_output=True)
+    subprocess.run([PODWRIGHT, "init", str(project), "--scenario", "two-teams"], check=True, capture_output=True)
     try:
         rows = [(words, *_silence(words, ROOT)) for words in ALONE]
         rows += [(words, *_silence(words, project)) for words in IN_SANDBOX]

@@ -90,6 +90,43 @@ TITLES = {
 }
 """What titles of findings do not say beside those: a title names the setting and what is wrong with it."""
 
+TITLE_SENTENCES = {
+    r"^(?:An?|The) ": "the subject without an article",
+    r"^(?:What|Whose|Who|How) ": "the setting that is wrong",
+    r"\bwhich\b": "subject, verb, object: KAI does not support …",
+    r"\bwhose\b": "with, without",
+    r"\b(?:does|do|may|can|would) not take\b|\btakes?\b": "invalid, does not support, accepts",
+    r"\bdoes not (?:have|know|offer)\b": "unknown, not offered, without",
+    r"\byet\b|\bof its own\b|\bof your own\b|\bthe other way round\b": "leave it out",
+    r"\bof (?:one|a) name\b": "with the same name",
+    r"\bno way\b": "unreachable, without a route",
+}
+"""How titles of findings are not built."""
+
+HELP = {
+    **PHRASES,
+    r"^(?:of|that|those|so|what|which|whose|whether) ": "a verb or the name of the thing",
+    r"\bso (?:many|long|few)\b": "number of, this time",
+    r"\b(?:made|make|makes) up\b": "simulate, generate",
+    r"\blooks? at\b|\blooked at\b": "read, check",
+    r"\b(?:takes?|take|taken) (?:it |them )?(?:away|along|on|over)\b": "delete, collect, assume, adopt",
+    r"\bhands? (?:it|a job|over|on)\b|\bhanded\b": "submit, upload",
+    r"\bwhatever\b|\bwhoever\b|\bwherever\b": "the thing itself",
+    r"\bas well\b|, too\b": "also",
+    r"\b(?:is|are|be) there\b": "exists",
+    r"\bsays? of\b": "prints",
+}
+"""What help texts do not say: they begin with a verb or a noun, and name who does what."""
+
+_VERBS = """
+accept add adopt allow ask buy call change check choose connect copy correct count create decide deploy did do draw
+enable exchange export extend fix follow give have hold indent install keep label leave let list look lower make merge
+mix mount move name open pin place point provision put raise read remove rename repair replace revoke run say scale
+set shorten show split spread start stop submit switch take tell turn uninstall update upgrade use wait write
+"""
+ACTIONS = frozenset(_VERBS.split())
+"""Words that a hint begins with: what to do next. `did you mean …?` proposes it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Use:

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from podwright.config.errors import InvalidFile
+from podwright.config.findings import Finding
 from podwright.config.loading.load import LoadedEnvironment, environment_from
 from podwright.config.loading.source import Source, parse_source, read_source
 from podwright.planning.rules import RULES, findings
@@ -64,19 +65,24 @@ def project(text: str) -> dict[str, LoadedEnvironment]:
 
 def found_in(case: Case, text: str) -> set[str]:
     """Ids of the findings about one of the examples of `case`."""
+    return {item.id for item in findings_in(case, text)}
+
+
+def findings_in(case: Case, text: str) -> list[Finding]:
+    """The findings about one of the examples of `case`, but for accepted ones."""
     if case.id in RULES and RULES[case.id].of_project:
         values = project_findings(project(text)).values()
-        return {item.id for items in values for item in items if item.acknowledged is None}
+        return [item for items in values for item in items if item.acknowledged is None]
     if not case.whole_file:
         example = loaded(text)
-        return {item.id for item in findings(example.environment, example.source) if item.acknowledged is None}
+        return [item for item in findings(example.environment, example.source) if item.acknowledged is None]
     try:
         source = parse_source(text, "file.yaml")
         if case.id.startswith("ENV"):
             environment_from(source, "file")
     except InvalidFile as error:
-        return {item.id for item in error.findings}
-    return set()
+        return list(error.findings)
+    return []
 
 
 @cache

@@ -1,6 +1,6 @@
-"""Protect the stacks of an environment from being deleted, where their templates' stacks say so.
+"""Enable termination protection for the stacks of an environment, as their templates say.
 
-The CDK CLI does it with each deployment; CodePipeline's CloudFormation actions do not.
+The CDK CLI does this with each deployment; the CloudFormation actions of CodePipeline do not.
 """
 
 import argparse
@@ -17,8 +17,10 @@ from ...output.console import write_line
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright pipeline protect`."""
-    parser.add_argument("environment", metavar="ENV", help="name in environments/")
-    parser.add_argument("--assembly", type=Path, metavar="DIR", help=f"synthesized templates (default: {ASSEMBLY})")
+    parser.add_argument("environment", metavar="ENV", help="name of an environment")
+    parser.add_argument(
+        "--assembly", type=Path, metavar="DIR", help=f"use the templates in this folder (default: {ASSEMBLY})"
+    )
     add_sandbox(parser)
 
 

@@ -1,7 +1,7 @@
-"""Wait until earlier promotions are through, where this one changes the pipeline itself.
+"""Wait until earlier promotions end, if this one changes the pipeline itself.
 
-CodePipeline cancels an execution whose pipeline is updated, wherever it is. So a build compares the pipeline that is
-deployed with the one in cdk.out: where they are equal, as with nearly every commit, it continues at once.
+CodePipeline cancels running executions of a pipeline that is updated. The command compares the deployed pipeline with
+the one in cdk.out. If both are equal, it returns at once.
 """
 
 import argparse
@@ -12,6 +12,7 @@ from typing import Final
 from ....config.errors import CommandError
 from ....config.loading.project import Project
 from ....planning.delivery.pipeline_steps import ASSEMBLY
+from ...arguments import as_time
 from ...aws.account import Account
 from ...aws.calls import pages
 from ...aws.stacks import template
@@ -19,15 +20,15 @@ from ...output.console import write_line
 from ..cache import pipeline_account
 
 _POLL_SECONDS: Final = 60.0
-_MINUTES: Final = 420
+_SECONDS: Final = 7 * 3600.0
 _UNDER_WAY: Final = ("InProgress", "Stopping")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright pipeline wait`."""
-    parser.add_argument("--execution", required=True, metavar="ID", help="execution that waits")
+    parser.add_argument("--execution", required=True, metavar="ID", help="id of the execution that waits")
     parser.add_argument(
-        "--minutes", type=float, default=_MINUTES, metavar="M", help=f"give up after so many (default: {_MINUTES})"
+        "--timeout", type=as_time, default=_SECONDS, metavar="TIME", help="give up after this time (default: 7h)"
     )
 
 
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     if template(account, f"{name}-pipeline") == json.loads(file.read_text(encoding="utf-8")):
         write_line("the pipeline stays as it is")
         return 0
-    end = time.monotonic() + args.minutes * 60
+    end = time.monotonic() + args.timeout
     while earlier := _earlier(account, name, args.execution):
         if time.monotonic() >= end:
             raise CommandError(

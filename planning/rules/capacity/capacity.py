@@ -28,7 +28,7 @@ def plan_exists(environment: Environment) -> Problems:
 
 @rule("CAP002", ERROR, on=Environment, source="training-plan-hyperpod hyperpod-field-notes")
 def plan_zone(environment: Environment) -> Problems:
-    """A group outside the zone of its training plan."""
+    """Instance group outside the zone of its training plan."""
     for path, group in sections(environment):
         plan = environment.training_plans.get(group.plan or "")
         if plan and (away := [zone for zone in group.zone_ids if zone not in plan.zones]):
@@ -89,7 +89,7 @@ def plan_used(environment: Environment) -> Problems:
 
 @rule("CAP006", ERROR, on=Environment, source="training-plan-hyperpod", final=True)
 def plan_once(environment: Environment) -> Problems:
-    """One training plan under two names."""
+    """Same training plan under two names."""
     observed: dict[str, str] = {}
     for name, plan in environment.training_plans.items():
         if plan.arn and (first := observed.setdefault(plan.arn, name)) != name:
@@ -115,7 +115,7 @@ def plan_sells(plan: TrainingPlan, types: Catalog) -> Problems:
 
 @rule("CAP008", ERROR, on=InstanceGroup, source="training-plan-hyperpod")
 def plan_needs_one_type(group: InstanceGroup) -> Problems:
-    """A mixed group on a training plan."""
+    """Mixed instance group on a training plan."""
     if group.plan and len(group.types) > 1:
         yield Problem(
             "instance_types",
@@ -150,7 +150,7 @@ def spot_minimum(group: InstanceGroup) -> Problems:
 
 @rule("CAP011", WARNING, on=Environment, source="cfn-lint-prices")
 def region_offers(environment: Environment) -> Problems:
-    """A region that is not known to offer the type."""
+    """Region not known to offer the instance type."""
     for path, group in sections(environment):
         for name in group.types:
             asked = group.plan is None and group.capacity != "account_team"
@@ -159,13 +159,13 @@ def region_offers(environment: Environment) -> Problems:
                 yield Problem(
                     (*path, "instance_type" if group.instance_type else "instance_types"),
                     f"the price lists do not show {name} in {environment.region}; they show it in {where}",
-                    "ask AWS or look at your quota; the lists are late, so a type may be there already",
+                    "ask AWS, or check your service quota; price lists are late, so the region may have the type",
                 )
 
 
 @rule("CAP012", ERROR, on=TrainingPlan, source="api-plan")
 def ultraserver_pair(plan: TrainingPlan) -> Problems:
-    """UltraServer type without a count, or a count without a type."""
+    """UltraServer type and count not set together."""
     if (plan.ultraserver_type is None) != (plan.ultraserver_count is None):
         specified, missing = (
             ("ultraserver_count", "ultraserver_type")

@@ -18,7 +18,7 @@ _SUFFIX = len("-99")
 
 @rule("CAP017", ERROR, on=TrainingPlan, source="", final=True)
 def plan_is_there(plan: TrainingPlan) -> Problems:
-    """Training plan that has not been purchased."""
+    """Training plan not purchased."""
     if plan.state == "wanted":
         yield Problem(
             (),
@@ -30,7 +30,7 @@ def plan_is_there(plan: TrainingPlan) -> Problems:
 
 @rule("CAP018", ERROR, on=TrainingPlan, source="", final=True)
 def one_buyer(plan: TrainingPlan) -> Problems:
-    """Training plan that would be purchased twice."""
+    """Training plan would be purchased twice."""
     if plan.arn and plan.purchase:
         yield Problem(
             "purchase",
@@ -53,7 +53,7 @@ def purchase_has_limit(plan: TrainingPlan) -> Problems:
 
 @rule("CAP020", ERROR, on=TrainingPlan, source="training-plan-guide", final=True)
 def purchase_is_complete(plan: TrainingPlan) -> Problems:
-    """Purchase without type, count or duration."""
+    """Purchase without instance type, count or duration."""
     if plan.state != "purchase":
         return
     what = (plan.ultraserver_type and plan.ultraserver_count) or (plan.instance_type and plan.count)
@@ -66,7 +66,7 @@ def purchase_is_complete(plan: TrainingPlan) -> Problems:
 
 @rule("CAP021", ERROR, on=TrainingPlan, source="training-plan-guide")
 def plan_name_length(plan: TrainingPlan) -> Problems:
-    """A training plan that does not fit between its dates."""
+    """Training plan does not fit between its dates."""
     if plan.start_after and plan.end_before and plan.days:
         length = (plan.end_before - plan.start_after).total_seconds() / 86400
         if length < plan.days:
@@ -213,7 +213,7 @@ def reminders_have_recipients(environment: Environment) -> Problems:
 
 @rule("CAP040", ERROR, on=Environment, source="api-plan")
 def price_can_be_spread(environment: Environment) -> Problems:
-    """Training plan price without hours to spread it over."""
+    """Training plan price without a duration or count."""
     for name, plan in environment.training_plans.items():
         path = ("training_plans", name, "paid_usd")
         if plan.paid_usd is None:

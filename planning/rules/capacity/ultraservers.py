@@ -42,13 +42,13 @@ def too_many_spares(plan: TrainingPlan, types: Catalog) -> Problems:
             "spares_per_ultraserver",
             f"spares_per_ultraserver is {plan.spares_per_ultraserver}; {unit.name} has {unit.instances} instances "
             f"altogether",
-            "1 replaces one failed instance at once; more is rarely worth its price",
+            "set 1, which replaces one failed instance at once",
         )
 
 
 @rule("CAP035", WARNING, on=Environment, source="api-plan")
 def spares_in_use(environment: Environment, types: Catalog) -> Problems:
-    """Groups that use the spares of their UltraServers."""
+    """Instance groups that use UltraServer spares."""
     for name, plan in environment.training_plans.items():
         unit = types.ultraservers.get(plan.ultraserver_type or "")
         if unit is None or not plan.ultraserver_count or not 0 < spares(plan) < unit.instances:
@@ -92,7 +92,7 @@ def no_karpenter(environment: Environment, types: Catalog) -> Problems:
 
 @rule("CAP038", INFO, on=Environment, source="eks-ultraserver")
 def compute_domains(environment: Environment, types: Catalog) -> Problems:
-    """NVLink across instances, which needs NVIDIA's DRA driver."""
+    """NVLink across instances without NVIDIA's DRA driver."""
     for path, group in sections(environment):
         if environment.cluster.orchestrator == "eks" and group.count > 1 and members(group, types):
             unit = _unit(group, environment, types)

@@ -38,7 +38,7 @@ def file_system_zones(environment: Environment) -> Iterator[tuple[Path, str]]:
 
 @rule("NET001", ERROR, on=Environment, source="ec2-zones", final=True)
 def zone_of_region(environment: Environment) -> Problems:
-    """A zone of another region."""
+    """Zone from another region."""
     try:
         prefix = region(environment.region).zone_prefix
     except UnknownRegion:
@@ -57,7 +57,7 @@ def zone_of_region(environment: Environment) -> Problems:
 
 @rule("NET002", ERROR, on=Environment, source="api-cluster", final=True)
 def group_zone(environment: Environment) -> Problems:
-    """A group in a zone that the network does not have."""
+    """Instance group in a zone outside the network."""
     zones = environment.network.zones
     for path, group in sections(environment):
         many = isinstance(group, InstanceGroup) and group.zones
@@ -72,7 +72,7 @@ def group_zone(environment: Environment) -> Problems:
 
 @rule("NET003", ERROR, on=Environment, source="fsx-regions", final=True)
 def file_system_zone(environment: Environment) -> Problems:
-    """A file system in a zone that the network does not have."""
+    """File system in a zone outside the network."""
     for path, name in file_system_zones(environment):
         if name not in environment.network.zones:
             yield Problem(
@@ -84,7 +84,7 @@ def file_system_zone(environment: Environment) -> Problems:
 
 @rule("NET004", ERROR, on=Environment, source="hyperpod-field-notes", final=True)
 def plan_zone_in_network(environment: Environment) -> Problems:
-    """A training plan in a zone that the network does not have."""
+    """Training plan in a zone outside the network."""
     used = {group.plan for _, group in sections(environment)}
     for name, plan in environment.training_plans.items():
         for coverage in plan.zones if name in used else ():
@@ -99,7 +99,7 @@ def plan_zone_in_network(environment: Environment) -> Problems:
 
 @rule("NET005", ERROR, on=InstanceGroup, source="ec2-efa hyperpod-field-notes")
 def efa_in_one_zone(group: InstanceGroup, types: Catalog) -> Problems:
-    """An EFA group in several zones."""
+    """EFA group in several zones."""
     for field in ("zones", "subnet_ids"):
         subnets = getattr(group, field)
         if len(subnets) > 1 and accelerated(group, types) and with_efa(group, types):
@@ -137,7 +137,7 @@ def control_plane_zones(environment: Environment) -> Problems:
 
 @rule("NET008", ERROR, on=Environment, source="eks-network", final=True)
 def control_plane_subnets(environment: Environment) -> Problems:
-    """A control-plane zone that has no subnet for it."""
+    """Control-plane zone without a subnet."""
     network, cluster = environment.network, environment.cluster
     for index, name in enumerate(cluster.zones):
         path, other = ("cluster", "zones", index), f"choose two of {listed(filter(takes_control_plane, network.zones))}"
@@ -157,7 +157,7 @@ def control_plane_subnets(environment: Environment) -> Problems:
 
 @rule("NET009", ERROR, on=Environment, source="fsx-efa")
 def efa_file_system_clients(environment: Environment, types: Catalog) -> Problems:
-    """An EFA file system without an EFA group in its zone."""
+    """EFA file system without an EFA group in its zone."""
     near = {name for _, group in sections(environment) if with_efa(group, types) for name in group.zone_ids}
     for name, lustre in environment.storage.lustres.items():
         if lustre.efa and lustre.zone not in near:
@@ -188,7 +188,7 @@ def near_file_system(environment: Environment, types: Catalog) -> Problems:
 
 @rule("NET011", ERROR, on=Environment, source="", final=True)
 def subnets_of_zones(environment: Environment) -> Problems:
-    """A zone listed for subnets that the network does not have."""
+    """Subnets for a zone outside the network."""
     network = environment.network
     for name in network.subnets.keys() - set(network.zones):
         yield Problem(
@@ -207,7 +207,7 @@ def subnets_of_zones(environment: Environment) -> Problems:
 
 @rule("NET012", WARNING, on=Environment, source="local-zones")
 def file_systems_in_local_zone(environment: Environment) -> Problems:
-    """A new file system in a Local Zone."""
+    """New file system in a Local Zone."""
     for name, lustre in environment.storage.lustres.items():
         if lustre.existing is None and is_local(lustre.zone):
             yield Problem(

@@ -22,7 +22,7 @@ _ALL_LOGS = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 
 @rule("CLU001", ERROR, on=Eks, source="eks-versions")
 def known_version(eks: Eks) -> Problems:
-    """A Kubernetes version that EKS does not have."""
+    """Unknown Kubernetes version."""
     # An existing cluster has whatever version its owner chose.
     if eks.existing is None and eks.version not in eks_versions():
         yield Problem(
@@ -34,7 +34,7 @@ def known_version(eks: Eks) -> Problems:
 
 @rule("CLU002", WARNING, on=Eks, source="hyperpod-eks eks-versions")
 def documented_version(eks: Eks) -> Problems:
-    """A Kubernetes version that HyperPod does not document."""
+    """Kubernetes version not documented for HyperPod."""
     known = eks_versions().get(eks.version)
     if eks.existing is None and known and known.hyperpod != "documented":
         observed = (
@@ -52,7 +52,7 @@ def documented_version(eks: Eks) -> Problems:
 
 @rule("CLU003", ERROR, on=Eks, source="eks-endpoint")
 def open_endpoint(eks: Eks) -> Problems:
-    """A Kubernetes API that the whole internet reaches."""
+    """Kubernetes API open to the whole internet."""
     if eks.existing or eks.endpoint == "private":
         return
     if not eks.public_cidrs:
@@ -69,7 +69,7 @@ def open_endpoint(eks: Eks) -> Problems:
 
 @rule("CLU004", WARNING, on=Eks, source="eks-endpoint")
 def ranges_without_endpoint(eks: Eks) -> Problems:
-    """Public ranges of a private endpoint."""
+    """Public ranges on a private endpoint."""
     if eks.existing is None and eks.endpoint == "private" and eks.public_cidrs:
         yield Problem(
             "public_cidrs", "public_cidrs has no effect: endpoint is private", "remove it, or set public_and_private"
@@ -78,7 +78,7 @@ def ranges_without_endpoint(eks: Eks) -> Problems:
 
 @rule("CLU005", ERROR, on=Eks, source="eks-endpoint", final=True)
 def private_range(eks: Eks) -> Problems:
-    """A public range that EKS does not take."""
+    """Private or reserved range for public access."""
     for index, cidr in enumerate(eks.public_cidrs):
         # EKS looks at the public address of a caller, and nobody comes from a private one.
         if eks.endpoint != "private" and any(IPv4Network(cidr).subnet_of(block) for block in UNROUTED):
@@ -106,7 +106,7 @@ def admins(environment: Environment) -> Problems:
 
 @rule("CLU007", WARNING, on=Eks, source="eks-logs")
 def logs(eks: Eks) -> Problems:
-    """Control-plane logs are missing."""
+    """Missing control-plane logs."""
     if eks.existing is None and (missing := [name for name in _ALL_LOGS if name not in eks.logs]):
         yield Problem(
             "logs",
@@ -124,7 +124,7 @@ _TAKEN_OF_EXISTING: Final = {
 
 @rule("CLU008", WARNING, on=Eks, source="")
 def existing(eks: Eks) -> Problems:
-    """Settings that an existing EKS cluster does not take."""
+    """Setting without effect on an existing EKS cluster."""
     if eks.existing:
         for field in sorted(eks.model_fields_set - _TAKEN_OF_EXISTING):
             if getattr(eks, field) not in (None, (), {}):
@@ -137,7 +137,7 @@ def existing(eks: Eks) -> Problems:
 
 @rule("CLU009", ERROR, on=Environment, source="hyperpod-eks", final=True)
 def existing_network(environment: Environment) -> Problems:
-    """An existing EKS cluster outside the network."""
+    """Existing EKS cluster outside the network."""
     existing = environment.cluster.eks.existing
     if existing and environment.network.vpc is None:
         yield Problem(
@@ -268,13 +268,13 @@ def tiered_memory(environment: Environment, types: Catalog) -> Problems:
             ("cluster", "tiered_checkpoints", "memory_percent"),
             f"memory_percent is {percent} of every node: of the "
             f"smallest node's {smallest:g} GiB, {retained:g} GiB are left for everything else",
-            "20 to 50 percent hold one checkpoint in most jobs; measure before you take more",
+            "set 20 to 50 percent, which hold one checkpoint of most jobs; measure before you set more",
         )
 
 
 @rule("CLU020", ERROR, on=Environment, source="eks-ultraserver")
 def ultraserver_version(environment: Environment, types: Catalog) -> Problems:
-    """UltraServers on a Kubernetes version without resource claims."""
+    """Kubernetes version too old for UltraServers."""
     eks, needed = environment.cluster.eks, limits().eks.ultraserver_from
     members = {unit.instance_type for unit in types.ultraservers.values()}
     used = sorted(members & {name for _, group in sections(environment) for name in group.types})
@@ -294,7 +294,7 @@ def ultraserver_version(environment: Environment, types: Catalog) -> Problems:
 
 @rule("CLU021", ERROR, on=Environment, source="")
 def addons_of_nothing(environment: Environment) -> Problems:
-    """Version of an add-on that is not installed."""
+    """Version for an add-on that is not installed."""
     installed = installed_addons(environment)
     for name in environment.cluster.eks.addons:
         if name not in installed:
@@ -308,7 +308,7 @@ def addons_of_nothing(environment: Environment) -> Problems:
 
 @rule("CLU025", ERROR, on=Environment, source="")
 def addon_settings_of_nothing(environment: Environment) -> Problems:
-    """Configuration of an add-on that is not installed, or an add-on named twice."""
+    """Configuration for an add-on that is missing or named twice."""
     eks, installed = environment.cluster.eks, installed_addons(environment)
     for name in eks.addon_configurations:
         if name not in installed:
@@ -328,7 +328,7 @@ def addon_settings_of_nothing(environment: Environment) -> Problems:
 
 @rule("CLU026", ERROR, on=Environment, source="eks-api", final=True)
 def service_range(environment: Environment) -> Problems:
-    """A range of services that EKS does not take."""
+    """Invalid service range."""
     path, eks, network = ("cluster", "eks", "service_cidr"), environment.cluster.eks, environment.network
     if eks.existing or eks.service_cidr is None or environment.cluster.orchestrator != "eks":
         return

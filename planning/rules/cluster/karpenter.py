@@ -38,7 +38,7 @@ def existing_groups(environment: Environment) -> Problems:
         elif name == environment.cluster.system_group:
             yield Problem(
                 path,
-                f"{name} holds the add-ons, and Karpenter would take its nodes away when no pod waits for them",
+                f"{name} holds the add-ons, and Karpenter would remove its nodes when no pod needs them",
                 "leave it out; scale a group of its own for jobs",
             )
         elif name in (karpenter.groups if karpenter else ())[:index]:
@@ -53,7 +53,7 @@ def scalable(environment: Environment) -> Problems:
         if group.count:
             yield Problem(
                 (*path, "count"),
-                f"count is {group.count}; Karpenter starts from none, and would take these nodes away",
+                f"count is {group.count}; Karpenter starts from none, and would remove these nodes",
                 "set count: 0; cluster.autoscaling.karpenter.limits says how many may come",
             )
         if group.min_count:

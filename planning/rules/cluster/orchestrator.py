@@ -9,7 +9,7 @@ from .slurm import of_type, on_slurm
 
 @rule("ORC001", WARNING, on=Environment, source="")
 def eks_on_slurm(environment: Environment) -> Problems:
-    """Settings of EKS on a Slurm cluster."""
+    """EKS settings on a Slurm cluster."""
     cluster = environment.cluster
     if not on_slurm(environment):
         return
@@ -26,7 +26,7 @@ def eks_on_slurm(environment: Environment) -> Problems:
 
 @rule("ORC002", ERROR, on=Environment, source="hyperpod-karpenter hyperpod-tiered cfn-cluster", final=True)
 def refused_on_slurm(environment: Environment) -> Problems:
-    """What HyperPod has on EKS only."""
+    """EKS-only setting on a Slurm cluster."""
     if not on_slurm(environment):
         return
     for field in ("autoscaling", "tiered_checkpoints"):
@@ -43,7 +43,7 @@ def refused_on_slurm(environment: Environment) -> Problems:
 
 @rule("ORC005", ERROR, on=Environment, source="hyperpod-update")
 def batches_on_slurm(environment: Environment) -> Problems:
-    """Updates in batches on a Slurm cluster."""
+    """Batch updates on a Slurm cluster."""
     for path, group in sections(environment):
         for field in ("patching", "scheduled_update"):
             if on_slurm(environment) and getattr(group, field, None):
@@ -56,7 +56,7 @@ def batches_on_slurm(environment: Environment) -> Problems:
 
 @rule("ORC003", WARNING, on=Environment, source="")
 def slurm_on_eks(environment: Environment) -> Problems:
-    """Settings of Slurm on an EKS cluster."""
+    """Slurm settings on an EKS cluster."""
     if on_slurm(environment):
         return
     specified = [("cluster", "slurm")] if "slurm" in environment.cluster.model_fields_set else []

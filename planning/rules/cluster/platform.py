@@ -20,7 +20,7 @@ _TRAINER_KUBERNETES = (1, 31)
 
 @rule("PLF001", ERROR, on=Environment, source="", final=True)
 def needs_eks(environment: Environment) -> Problems:
-    """Parts of an EKS cluster on a Slurm cluster."""
+    """EKS platform parts on a Slurm cluster."""
     orchestrator = environment.cluster.orchestrator
     if orchestrator != "eks" and environment.platform != Platform():
         specified = sorted(environment.platform.model_fields_set)
@@ -33,7 +33,7 @@ def needs_eks(environment: Environment) -> Problems:
 
 @rule("PLF002", ERROR, on=Environment, source="training-operator hyperpod-inference")
 def needs_certificates(environment: Environment) -> Problems:
-    """An operator without cert-manager."""
+    """Operator without cert-manager."""
     platform = environment.platform
     # Whoever brings a cluster may bring cert-manager along.
     if platform.cert_manager is not None or environment.cluster.eks.existing:
@@ -57,13 +57,13 @@ def needs_the_gpu_operator(environment: Environment) -> Problems:
             yield Problem(
                 ("instance_groups", name, "labels", MIG_LABEL),
                 f"{MIG_LABEL} is {group.labels[MIG_LABEL]}, and nothing on the cluster acts on it: the GPUs stay whole",
-                "add `gpu_operator: {}` under platform, or take the label away",
+                "add `gpu_operator: {}` under platform, or remove the label",
             )
 
 
 @rule("PLF004", ERROR, on=Environment, source="hyperpod-gpu-operator-layouts hyperpod-mig")
 def layout_is_known(environment: Environment, types: Catalog) -> Problems:
-    """A layout of GPUs that the cluster does not have."""
+    """Unknown MIG layout."""
     for name, group in _labelled(environment):
         layout, rows = group.labels[MIG_LABEL], known(group, types)
         profiles = common_profiles(rows)
@@ -80,7 +80,7 @@ def layout_is_known(environment: Environment, types: Catalog) -> Problems:
 
 @rule("PLF005", ERROR, on=Environment, source="hyperpod-gpu-operator")
 def operator_has_images(environment: Environment) -> Problems:
-    """A GPU operator in a region without its images."""
+    """GPU operator in a region without its images."""
     operator = environment.platform.gpu_operator
     if operator and operator.registry is None and gpu_operator_registry(environment.region) is None:
         yield Problem(
@@ -93,7 +93,7 @@ def operator_has_images(environment: Environment) -> Problems:
 
 @rule("PLF006", WARNING, on=Environment, source="hyperpod-mig")
 def operator_has_gpus(environment: Environment) -> Problems:
-    """A GPU operator without GPUs to partition."""
+    """GPU operator without GPUs to partition."""
     if environment.platform.gpu_operator is None:
         return
     if not any(group.labels[MIG_LABEL] != "all-disabled" for _, group in _labelled(environment)):
@@ -118,7 +118,7 @@ def trainer_needs_kubernetes(environment: Environment) -> Problems:
 
 @rule("PLF008", WARNING, on=InferenceOperator, source="hyperpod-inference")
 def bucket_of_the_policy(operator: InferenceOperator) -> Problems:
-    """A bucket that AWS's policy of the inference operator does not cover."""
+    """Bucket outside the inference operator's AWS policy."""
     if operator.tls_bucket and not operator.tls_bucket.startswith(CERTIFICATE_BUCKETS):
         yield Problem(
             "tls_bucket",
@@ -130,7 +130,7 @@ def bucket_of_the_policy(operator: InferenceOperator) -> Problems:
 
 @rule("PLF009", ERROR, on=Environment, source="")
 def parts_of_a_chart_of_yours(environment: Environment) -> Problems:
-    """Parts of HyperPod's chart on a cluster where the chart is yours."""
+    """Chart setting for a HyperPod chart that you manage."""
     existing, platform = environment.cluster.eks.existing, environment.platform
     if existing is None or not existing.dependencies_installed:
         return
@@ -148,7 +148,7 @@ def parts_of_a_chart_of_yours(environment: Environment) -> Problems:
 
 @rule("PLF010", ERROR, on=Environment, source="", final=True)
 def cluster_or_none(environment: Environment) -> Problems:
-    """Nodes without a cluster, or a cluster without nodes."""
+    """Instance groups without a cluster, or a cluster without groups."""
     orchestrator, groups = environment.cluster.orchestrator, environment.groups
     if (orchestrator == "none") == bool(groups):
         yield Problem(
@@ -160,7 +160,7 @@ def cluster_or_none(environment: Environment) -> Problems:
 
 @rule("PLF011", ERROR, on=Environment, source="hyperpod-inference", final=True)
 def provider_of_an_existing_cluster(environment: Environment) -> Problems:
-    """An inference operator without roles on a cluster whose OIDC provider is not named."""
+    """Inference operator without roles or an OIDC provider."""
     operator = environment.platform.inference
     if operator and operator.lacks_roles and not operator.oidc_provider and environment.cluster.eks.existing:
         yield Problem(
@@ -185,7 +185,7 @@ def runs_nobody_records(environment: Environment) -> Problems:
 
 @rule("PLF013", WARNING, on=Environment, source="service-authorization")
 def runs_without_permission(environment: Environment) -> Problems:
-    """A job that may not record its runs."""
+    """Job without permission to record its runs."""
     for name, job in environment.jobs.items():
         team = environment.governance.teams.get(job.team) if job.team else None
         if job.kind == "sbatch" or not (team and team.access and team.access.mlflow):
@@ -216,7 +216,7 @@ def shares_of_teams(environment: Environment) -> Problems:
 
 @rule("PLF021", ERROR, on=Environment, source="batch-quota-share batch-training-jobs")
 def shares_of_capacity(environment: Environment) -> Problems:
-    """Shares of a queue beyond its capacity."""
+    """Queue shares exceed the queue's capacity."""
     for name, queue in environment.training_job_queues.items():
         for type_name in sorted({each for quota in queue.quota.values() for each in quota}):
             parts = {team: quota[type_name] for team, quota in queue.quota.items() if type_name in quota}
@@ -232,7 +232,7 @@ def shares_of_capacity(environment: Environment) -> Problems:
 
 @rule("PLF022", WARNING, on=Environment, source="batch-quota-share")
 def what_batch_lacks(environment: Environment) -> Problems:
-    """What a team's share of a queue cannot express."""
+    """Team settings that a queue share does not support."""
     for name, queue in environment.training_job_queues.items():
         for team_name in queue.quota:
             team = environment.governance.teams.get(team_name)
@@ -255,7 +255,7 @@ def _labelled(environment: Environment) -> Iterator[tuple[str, InstanceGroup]]:
 
 @rule("PLF023", ERROR, on=Environment, source="batch-quota-share", final=True)
 def training_jobs_of_queues(environment: Environment) -> Problems:
-    """A training job that no queue takes."""
+    """Training job with an unknown queue."""
     for name, job in environment.training_jobs.items():
         path, queue = ("training_jobs", name), environment.training_job_queues.get(job.queue)
         if name in environment.jobs:

@@ -64,7 +64,7 @@ def one_login_group(environment: Environment) -> Problems:
 
 @rule("SLU003", ERROR, on=GroupSlurm, source="slurm-config", final=True)
 def partition_of_compute(part: GroupSlurm) -> Problems:
-    """A partition where none belongs, or none where one does."""
+    """Partition on a controller or login group, or missing elsewhere."""
     if part.node_type == "compute" and part.partition is None:
         yield Problem("partition", "compute nodes are in no partition, so no job could run there", "name one")
     elif part.node_type != "compute" and part.partition:
@@ -77,7 +77,7 @@ def partition_of_compute(part: GroupSlurm) -> Problems:
 
 @rule("SLU004", ERROR, on=GroupSlurm, source="slurm-config")
 def partition_of_everything(part: GroupSlurm) -> Problems:
-    """A partition that HyperPod makes itself."""
+    """Reserved partition name."""
     if part.partition == _EVERYWHERE:
         yield Problem(
             "partition",
@@ -115,7 +115,7 @@ def multi_head(environment: Environment) -> Problems:
 
 @rule("SLU006", ERROR, on=Cluster, source="slurm-continuous slurm-migration", final=True)
 def continuous(cluster: Cluster) -> Problems:
-    """What continuous provisioning does not take from Slurm."""
+    """Slurm setting that continuous provisioning does not support."""
     if cluster.orchestrator != "slurm" or cluster.provisioning != "continuous":
         return
     if cluster.slurm.configuration == "provisioning_parameters":
@@ -134,7 +134,7 @@ def continuous(cluster: Cluster) -> Problems:
 
 @rule("SLU007", ERROR, on=Cluster, source="slurm-accounting", final=True)
 def accounting_needs_continuous(cluster: Cluster) -> Problems:
-    """An accounting database that HyperPod would not take."""
+    """External accounting database without continuous provisioning."""
     slurm = cluster.slurm
     if (
         cluster.orchestrator == "slurm"
@@ -151,7 +151,7 @@ def accounting_needs_continuous(cluster: Cluster) -> Problems:
 
 @rule("SLU008", WARNING, on=Environment, source="slurm-multihead")
 def only_for_several(environment: Environment) -> Problems:
-    """Settings of several controllers with one."""
+    """Multi-controller setting with one controller."""
     slurm = environment.cluster.slurm
     if not on_slurm(environment) or several_controllers(environment):
         return
@@ -166,7 +166,7 @@ def only_for_several(environment: Environment) -> Problems:
 
 @rule("SLU009", ERROR, on=Environment, source="slurm-multihead", final=True)
 def shared(environment: Environment) -> Problems:
-    """A shared folder that is not shared."""
+    """Controller state outside a shared file system."""
     folder, lustres = environment.cluster.slurm.shared_directory, environment.storage.lustres
     mounts = [lustre.mount for lustre in lustres.values()]
     # The folder itself, or one below it.
@@ -192,7 +192,7 @@ def capacity_units(database: AccountingDatabase) -> Problems:
 
 @rule("SLU011", ERROR, on=Environment, source="rds-subnets", final=True)
 def database_zones(environment: Environment) -> Problems:
-    """A database in fewer than two zones."""
+    """Database in fewer than two zones."""
     accounting = environment.cluster.slurm.accounting
     needed = limits().database.zones
     if on_slurm(environment) and accounting and not accounting.existing and len(environment.network.zones) < needed:
@@ -207,7 +207,7 @@ def database_zones(environment: Environment) -> Problems:
 
 @rule("SLU012", WARNING, on=AccountingDatabase, source="")
 def existing_database(database: AccountingDatabase) -> Problems:
-    """Settings that an existing database does not take."""
+    """Setting without effect on an existing database."""
     if database.existing:
         # The name of the schema is ours to say in any case.
         for field in sorted(database.model_fields_set - {"existing", "name"}):
@@ -220,7 +220,7 @@ def existing_database(database: AccountingDatabase) -> Problems:
 
 @rule("SLU013", WARNING, on=Environment, source="slurm-accounting")
 def accounts_on_the_controller(environment: Environment) -> Problems:
-    """Accounting data that is lost with the controller."""
+    """Accounting data lost with the controller."""
     if on_slurm(environment) and environment.cluster.slurm.accounting is None and environment.protection == "retain":
         yield Problem(
             ("cluster", "slurm", "accounting"),
@@ -245,14 +245,14 @@ def stable_controller(environment: Environment) -> Problems:
 
 @rule("SLU015", INFO, on=Environment, source="slurm-continuous")
 def no_compute(environment: Environment) -> Problems:
-    """A cluster without compute nodes."""
+    """Cluster without compute nodes."""
     if on_slurm(environment) and not of_type(environment, "compute"):
         yield Problem("instance_groups", "no group has compute nodes, so no job can run", "add one")
 
 
 @rule("SLU016", ERROR, on=Environment, source="slurm-config", final=True)
 def one_file_system_by_hyperpod(environment: Environment) -> Problems:
-    """Several file systems that HyperPod would mount."""
+    """Several file systems for HyperPod to mount."""
     lustres = environment.storage.lustres
     for name, group in environment.instance_groups.items():
         if on_slurm(environment) and group.mount_lustre and len(lustres) > 1:
@@ -265,7 +265,7 @@ def one_file_system_by_hyperpod(environment: Environment) -> Problems:
 
 @rule("SLU017", WARNING, on=Environment, source="slurm-accounting")
 def secret_permission(environment: Environment) -> Problems:
-    """A role of your own that must read the database's secret."""
+    """Custom role without permission to read the database secret."""
     for name, group in of_type(environment, "controller").items():
         if on_slurm(environment) and environment.cluster.slurm.accounting and group.role:
             yield Problem(
@@ -277,7 +277,7 @@ def secret_permission(environment: Environment) -> Problems:
 
 @rule("SLU018", ERROR, on=Environment, source="cfn-cluster", final=True)
 def partition_of_the_api(environment: Environment) -> Problems:
-    """A partition whose name the API does not take."""
+    """Invalid partition name."""
     if not on_slurm(environment) or environment.cluster.slurm.configuration != "api":
         return
     for name, group in environment.instance_groups.items():
@@ -292,7 +292,7 @@ def partition_of_the_api(environment: Environment) -> Problems:
 
 @rule("SLU019", ERROR, on=Environment, source="local-zones")
 def controller_beside_workers(environment: Environment) -> Problems:
-    """A controller and workers on two sides of a Local Zone's border."""
+    """Controller and workers split across a Local Zone."""
     if not on_slurm(environment):
         return
     heads = {zone for group in of_type(environment, "controller").values() for zone in group.zone_ids}

@@ -25,7 +25,7 @@ def exists(environment: Environment) -> Problems:
 
 @rule("GRP041", ERROR, on=Environment, source="k8s-taints")
 def usable(environment: Environment) -> Problems:
-    """A system group on which no system pod can run."""
+    """System group that cannot run system pods."""
     name, group = _system_group(environment)
     if group and (group.count == 0 or any(taint.effect != "PreferNoSchedule" for taint in group.taints)):
         reason = f"taints {listed((taint.key for taint in group.taints), 'and')}" if group.count else "no node"
@@ -39,7 +39,7 @@ def usable(environment: Environment) -> Problems:
 
 @rule("GRP042", ERROR, on=Environment, source="hyperpod-pods eks-ami addon-requests")
 def large_enough(environment: Environment, types: Catalog) -> Problems:
-    """A system group too small for the cluster's own pods."""
+    """System group too small for system pods."""
     name, group = _system_group(environment)
     allocatables = [node_allocatable(environment, group, row) for row in known(group, types)] if group else []
     if group is None or not allocatables or group.count == 0 or environment.cluster.eks.existing:
@@ -80,7 +80,7 @@ def stable(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GRP044", WARNING, on=Environment, source="hyperpod-field-notes")
 def spare(environment: Environment) -> Problems:
-    """A system group of one node."""
+    """System group with a single node."""
     name, group = _system_group(environment)
     if group and group.count == 1 and environment.protection == "retain":
         yield Problem(

@@ -33,18 +33,18 @@ def kai_lends_always(governance: Governance) -> Problems:
 
 @rule("GOV071", INFO, on=Governance, source="kai-scheduling")
 def kai_divides_always(governance: Governance) -> Problems:
-    """FIFO order between teams, which KAI does not support."""
+    """KAI does not support FIFO order between teams."""
     if governance.engine == "kai" and governance.teams and not governance.fair_share:
         yield Problem(
             "fair_share",
             "fair_share is off: KAI divides what is idle among queues all the same, so each gets the same weight",
-            "nothing, if that is good enough",
+            "accept this, or use another engine",
         )
 
 
 @rule("GOV072", WARNING, on=Environment, source="kai-docs")
 def kai_counts_no_neuron(environment: Environment, types: Catalog) -> Problems:
-    """Neuron quota, which KAI does not support."""
+    """KAI does not support Neuron quotas."""
     if environment.governance.engine != "kai":
         return
     quota_policy = policy(environment, types)
@@ -61,7 +61,7 @@ def kai_counts_no_neuron(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV073", INFO, on=Environment, source="kai-docs")
 def kai_adds_partitions(environment: Environment, types: Catalog) -> Problems:
-    """MIG quotas, which KAI counts as a sum."""
+    """KAI counts MIG quotas as a sum."""
     if environment.governance.engine != "kai":
         return
     for name, flavor in policy(environment, types).flavors.items():
@@ -73,26 +73,26 @@ def kai_adds_partitions(environment: Environment, types: Catalog) -> Problems:
                 ("governance", "teams"),
                 f"{name} is cut into {listed(profiles, 'and')}; KAI counts a partition as its slices of compute, all "
                 "in one number with whole GPUs, so a team may take its quota in any of them",
-                "nothing, if that is good enough; engine kueue counts each profile by itself",
+                "accept this, or use engine kueue, which counts each profile separately",
             )
 
 
 @rule("GOV074", INFO, on=Governance, source="kai-docs")
 def kai_stops_what_is_over(governance: Governance) -> Problems:
-    """KAI preempts jobs of teams that say never."""
+    """KAI preempts jobs of teams with preempt: never."""
     teams = [name for name, team in governance.teams.items() if team.preempt == "never"]
     if governance.engine == "kai" and teams and len(governance.priorities) > 1:
         yield Problem(
             ("teams", teams[0], "preempt"),
             f"preempt of {listed(teams, 'and')} is never: KAI gets a time that no job reaches before it may be stopped "
             "for the team's own higher priorities; pods beyond the fewest of an elastic job can still be",
-            "nothing, if that is good enough",
+            "accept this, or use another engine",
         )
 
 
 @rule("GOV094", WARNING, on=Governance, source="kai-docs")
 def kai_alone_waits(governance: Governance) -> Problems:
-    """Minimum runtime, which the engine does not support."""
+    """Quota engine does not support a minimum runtime."""
     for name, team in governance.teams.items():
         path = ("teams", name, "min_runtime_seconds")
         if team.min_runtime_seconds and governance.engine != "kai":
@@ -112,7 +112,7 @@ def kai_alone_waits(governance: Governance) -> Problems:
 
 @rule("GOV075", WARNING, on=Governance, source="kai-scheduling")
 def kai_waits_otherwise(governance: Governance) -> Problems:
-    """Gang scheduling settings that KAI replaces with its own."""
+    """Gang scheduling settings that KAI replaces."""
     specified = governance.wait_for_pods
     if governance.engine != "kai" or specified is None:
         return
@@ -166,13 +166,13 @@ def shared_gpus(environment: Environment, types: Catalog) -> Problems:
             ("governance", "kai", "gpu_sharing"),
             "KAI places pods by the fraction of a GPU that they ask for; a pod that takes more memory than that takes "
             "it from its neighbours, and a pod that shares a GPU uses no EFA and no partition",
-            "nothing, if those who share trust each other; partitions (MIG) keep them apart",
+            "accept this if the teams that share GPUs trust each other; use MIG partitions to isolate them",
         )
 
 
 @rule("GOV078", INFO, on=Environment, source="kai-docs")
 def kai_counts_no_efa(environment: Environment, types: Catalog) -> Problems:
-    """EFA interfaces of shared nodes, which KAI does not count."""
+    """KAI does not count EFA interfaces of shared nodes."""
     if environment.governance.engine != "kai":
         return
     quota_policy = policy(environment, types)
@@ -188,9 +188,9 @@ def kai_counts_no_efa(environment: Environment, types: Catalog) -> Problems:
             yield Problem(
                 ("governance", "teams", parts[0], "quota"),
                 f"{listed(parts, 'and')} has no whole instances of {name}, so pods of several teams share nodes; KAI's "
-                f"queues do not count the {each} EFA interfaces of each, and who comes first may take all",
-                "nothing, while all jobs ask for the part that goes with their GPUs, as podwright's do; engines kueue "
-                "and yunikorn count them",
+                f"queues do not count the {each} EFA interfaces of each, and the first job may use all",
+                "accept this if all jobs ask for EFA interfaces in proportion to their GPUs; or use engine "
+                "kueue or yunikorn, which count them",
             )
 
 
@@ -208,7 +208,7 @@ def settings_of_another_engine(governance: Governance) -> Problems:
 
 @rule("GOV088", ERROR, on=Environment, source="kai-docs")
 def kai_does_not_place(environment: Environment, types: Catalog) -> Problems:
-    """Job kinds that do not reach KAI."""
+    """Job kind that KAI does not schedule."""
     if environment.governance.engine != "kai":
         return
     for name, job, plan in plans(environment, types):

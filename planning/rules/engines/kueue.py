@@ -39,7 +39,7 @@ def _on(environment: Environment, *engines: str) -> bool:
 
 @rule("GOV050", WARNING, on=Environment, source="kueue-tas hyperpod-topology")
 def nodes_without_a_level(environment: Environment, types: Catalog) -> Problems:
-    """A group in which some nodes lack a level of the topology."""
+    """Instance types of a group differ in topology levels."""
     for name, group in environment.instance_groups.items():
         labels = {
             instance_type: row.topology_labels for instance_type in group.types if (row := types.find(instance_type))
@@ -58,7 +58,7 @@ def nodes_without_a_level(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV051", ERROR, on=Environment, source="kueue-api", final=True)
 def taints_of_a_flavor(environment: Environment) -> Problems:
-    """More taints than a flavor holds."""
+    """Too many taints for a resource flavor."""
     most = limits().kueue.taints
     for name, group in environment.instance_groups.items():
         if _on(environment, "kueue") and len(group.taints) > most:
@@ -71,7 +71,7 @@ def taints_of_a_flavor(environment: Environment) -> Problems:
 
 @rule("GOV052", ERROR, on=Environment, source="kueue-api", final=True)
 def flavors_of_a_queue(environment: Environment, types: Catalog) -> Problems:
-    """More groups for a team than a queue holds flavors."""
+    """Too many flavors for a cluster queue."""
     most = limits().kueue.flavors
     for name, team in policy(environment, types).teams.items() if _on(environment, "kueue") else ():
         if len(team.shares) > most:
@@ -96,7 +96,7 @@ def preference_of_two(choice: FlavorChoice) -> Problems:
 
 @rule("GOV054", WARNING, on=Environment, source="")
 def kueue_elsewhere(environment: Environment) -> Problems:
-    """Settings of Kueue with another engine."""
+    """Kueue settings with another engine."""
     engine = environment.governance.engine
     if engine != "kueue" and "kueue" in environment.governance.model_fields_set:
         yield Problem(
@@ -108,7 +108,7 @@ def kueue_elsewhere(environment: Environment) -> Problems:
 
 @rule("GOV055", ERROR, on=Environment, source="kueue-api", final=True)
 def labels_of_a_topology(environment: Environment, types: Catalog) -> Problems:
-    """Topology labels that make no topology."""
+    """Invalid topology labels."""
     most = limits().kueue.topology_levels - 1
     for name in environment.instance_types:
         row = types.find(name)
@@ -124,7 +124,7 @@ def labels_of_a_topology(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV056", WARNING, on=Environment, source="kueue-config")
 def jobs_without_quota(environment: Environment) -> Problems:
-    """Jobs of a kind that holds no quota."""
+    """Job kind outside Kueue's quotas."""
     known = environment.governance.kueue.frameworks
     for name, job in environment.jobs.items():
         framework = _FRAMEWORKS.get(job.kind)
@@ -173,7 +173,7 @@ def evicted_while_a_node_is_replaced(environment: Environment) -> Problems:
 
 @rule("GOV059", ERROR, on=Kueue, source="kueue-gates", final=True)
 def gates_of_the_version(settings: Kueue) -> Problems:
-    """Feature gate that the pinned Kueue does not have or has locked."""
+    """Feature gate unknown or locked in the pinned Kueue."""
     gates = {row["gate"]: row for row in table("kueue_feature_gates")}
     for name, switch in settings.feature_gates.items():
         row = gates.get(name)
@@ -207,7 +207,7 @@ def workers_of_a_manager(shared: MultiKueue) -> Problems:
 
 @rule("GOV061", ERROR, on=MultiKueue, source="", final=True)
 def one_type_of_a_name(shared: MultiKueue) -> Problems:
-    """Groups of one name and different types."""
+    """Groups with the same name and different types."""
     first: dict[str, tuple[str, str]] = {}
     for worker, settings in shared.workers.items():
         for name, group in settings.groups.items():
@@ -246,5 +246,5 @@ def way_into_a_worker(environment: Environment) -> Problems:
             (*_SETTINGS, "multikueue", "workers"),
             f"work reaches a worker once this cluster has its Secret in kueue-system ({secrets}) and a network way to "
             "its control plane; no deployment makes either",
-            f"`podwright workers {environment.name}` makes both once all are deployed",
+            f"run `podwright workers {environment.name}` after all clusters are deployed; it makes both",
         )

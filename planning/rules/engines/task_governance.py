@@ -19,7 +19,7 @@ _IN_PLACE_FROM = (1, 5)
 
 @rule("GOV040", WARNING, on=Environment, source="cfn-compute-quota cfn-scheduler")
 def types_in_the_region(environment: Environment) -> Problems:
-    """Quotas in a region whose CloudFormation may lack their types."""
+    """Region may lack the CloudFormation types of quotas."""
     governance = environment.governance
     if governance.engine != "hyperpod" or len(set(governance.task_governance.fallback)) == 2:
         return
@@ -52,7 +52,7 @@ def gangs_by_hand(environment: Environment) -> Problems:
 
 @rule("GOV042", ERROR, on=Environment, source="task-governance", final=True)
 def kubernetes_for_task_governance(environment: Environment) -> Problems:
-    """A Kubernetes version that task governance does not run on."""
+    """Kubernetes version too old for task governance."""
     version, needed = environment.cluster.eks.version, limits().eks.task_governance_from
     if environment.governance.engine == "hyperpod" and number(version) < number(needed):
         yield Problem(
@@ -78,7 +78,7 @@ def step_that_is_not_in_place(environment: Environment) -> Problems:
 
 @rule("GOV044", WARNING, on=Environment, source="")
 def task_governance_elsewhere(environment: Environment) -> Problems:
-    """Settings of task governance with another engine."""
+    """Task governance settings with another engine."""
     engine = environment.governance.engine
     if engine == "hyperpod":
         return
@@ -128,7 +128,7 @@ def quota_names(environment: Environment) -> Problems:
 
 @rule("GOV047", WARNING, on=Environment, source="sagemaker-api")
 def jobs_of_a_quota_that_is_off(environment: Environment) -> Problems:
-    """Jobs of a team whose quota is disabled."""
+    """Jobs of a team with a disabled quota."""
     for path, quota in _compute_quotas(environment):
         jobs = [name for name, job in environment.jobs.items() if job.team == path[2] and quota.state == "disabled"]
         if jobs:

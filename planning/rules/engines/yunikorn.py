@@ -28,7 +28,7 @@ def yunikorn_lends_always(governance: Governance) -> Problems:
 
 @rule("GOV081", INFO, on=Governance, source="yunikorn-sorting")
 def yunikorn_has_no_weights(governance: Governance) -> Problems:
-    """Fair-share weights, which YuniKorn does not support."""
+    """YuniKorn does not support fair-share weights."""
     borrowing = {team.weight for team in governance.teams.values() if team.share == "lend_and_borrow"}
     departments = {department.weight for department in governance.departments.values()}
     if governance.engine == "yunikorn" and governance.fair_share and max(len(borrowing), len(departments)) > 1:
@@ -36,32 +36,32 @@ def yunikorn_has_no_weights(governance: Governance) -> Problems:
             "teams",
             "the weights differ, and YuniKorn has none: what is idle goes to the queue that uses the least in "
             "proportion to its guarantee",
-            "nothing, if that is good enough; engines hyperpod, kueue and kai have weights",
+            "accept this, or use engine hyperpod, kueue or kai, which have weights",
         )
 
 
 @rule("GOV082", INFO, on=Governance, source="yunikorn-sorting")
 def yunikorn_divides_always(governance: Governance) -> Problems:
-    """FIFO order between teams, which YuniKorn does not support."""
+    """YuniKorn does not support FIFO order between teams."""
     if governance.engine == "yunikorn" and governance.teams and not governance.fair_share:
         yield Problem(
             "fair_share",
             "fair_share is off: YuniKorn goes by use in proportion to the guarantee all the same, and by time only "
             "among the jobs of one team",
-            "nothing, if that is good enough",
+            "accept this, or use another engine",
         )
 
 
 @rule("GOV083", INFO, on=Governance, source="yunikorn-preemption")
 def yunikorn_stops_nothing_inside(governance: Governance) -> Problems:
-    """Priority classes that never preempt each other within a team."""
+    """YuniKorn does not preempt within a team."""
     teams = [name for name, team in governance.teams.items() if team.preempt == "lower_priority"]
     if governance.engine == "yunikorn" and len(governance.priorities) > 1 and teams:
         yield Problem(
             "priorities",
             f"preempt of {listed(teams, 'and')} is lower_priority: YuniKorn stops no work for other work of the same "
             "queue; a higher class goes first when something ends",
-            "nothing, if that is good enough; preempt: never says so, and the other engines stop lower classes",
+            "accept this, set `preempt: never`, or use another engine, which stops lower classes",
         )
 
 
@@ -93,7 +93,7 @@ def yunikorn_names(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV085", WARNING, on=Governance, source="yunikorn-gang")
 def yunikorn_waits_otherwise(governance: Governance) -> Problems:
-    """Gang scheduling settings that YuniKorn replaces with its own."""
+    """Gang scheduling settings that YuniKorn replaces."""
     specified = governance.wait_for_pods
     if governance.engine == "yunikorn" and specified:
         for field in sorted(specified.model_fields_set):

@@ -26,12 +26,12 @@ def said_twice(settings: Settings) -> Problems:
             for index, item in enumerate(items):
                 observed[item] += 1
                 if observed[item] == 2:
-                    yield Problem((field.alias or name, index), f"{item} stands here twice", "remove the repetition")
+                    yield Problem((field.alias or name, index), f"{item} is listed twice", "remove the repetition")
 
 
 @rule("ENV014", ERROR, on=Environment, source="", final=True)
 def facts(environment: Environment) -> Problems:
-    """Facts that the instance catalog cannot use."""
+    """Invalid instance type facts."""
     for name, specified in environment.instance_types.items():
         try:
             catalog({name: specified})
@@ -42,7 +42,7 @@ def facts(environment: Environment) -> Problems:
 
 @rule("ENV015", ERROR, on=Environment, source="cfn-regions", final=True)
 def known_region(environment: Environment) -> Problems:
-    """A region that AWS does not have."""
+    """Unknown AWS region."""
     try:
         region(environment.region)
     except UnknownRegion as error:
@@ -51,7 +51,7 @@ def known_region(environment: Environment) -> Problems:
 
 @rule("ENV016", ERROR, on=Environment, source="cfn-regions")
 def listed_region(environment: Environment) -> Problems:
-    """A region in which HyperPod is not listed."""
+    """Region not listed for HyperPod."""
     try:
         known = region(environment.region)
     except UnknownRegion:
@@ -60,7 +60,7 @@ def listed_region(environment: Environment) -> Problems:
         yield Problem(
             "region",
             f"CloudFormation does not list AWS::SageMaker::Cluster in {environment.region}",
-            "look at the AWS page of services by region; the list may be late",
+            "check the AWS list of services by region; podwright's list may be old",
         )
 
 
@@ -94,7 +94,7 @@ def reserved_tags(environment: Environment) -> Problems:
 
 @rule("ENV019", ERROR, on=Environment, source="iam-tags", final=True)
 def tag_case(environment: Environment) -> Problems:
-    """Tag keys that differ in case only."""
+    """Tag keys differ only in case."""
     observed: dict[str, str] = {}
     for key in environment.tags:
         if (first := observed.setdefault(key.lower(), key)) != key:
@@ -105,20 +105,20 @@ def tag_case(environment: Environment) -> Problems:
 
 @rule("ENV020", ERROR, on=Environment, source="tagging cfn-cluster", final=True)
 def tag_count(environment: Environment) -> Problems:
-    """More tags than a resource can have."""
+    """Too many tags on a resource."""
     most = limits().cluster.tags - _OWN_TAGS
     if len(environment.tags) > most:
         yield Problem(
             "tags",
             f"{len(environment.tags)} tags; AWS takes {limits().cluster.tags} on a resource, and {_OWN_TAGS} are "
             f"kept for Name and what CloudFormation adds; allowed: {most}",
-            "remove those nobody reports by",
+            "remove tags that no cost report uses",
         )
 
 
 @rule("ENV021", ERROR, on=Environment, source="arn", final=True)
 def partition(environment: Environment) -> Problems:
-    """An ARN of another partition."""
+    """ARN from another partition."""
     try:
         own = region(environment.region).partition
     except UnknownRegion:
@@ -134,7 +134,7 @@ def partition(environment: Environment) -> Problems:
 
 @rule("ENV022", ERROR, on=Environment, source="arn kms-region training-plan-hyperpod", final=True)
 def same_region(environment: Environment) -> Problems:
-    """An ARN of another region."""
+    """ARN from another region."""
     for path, arn in arns(environment):
         if arn.region not in ("", environment.region):
             yield Problem(
@@ -146,7 +146,7 @@ def same_region(environment: Environment) -> Problems:
 
 @rule("ENV023", ERROR, on=Environment, source="iam-pass training-plan-hyperpod", final=True)
 def same_account(environment: Environment) -> Problems:
-    """An ARN of another account that cannot be passed on."""
+    """ARN from another account that a service cannot use."""
     for path, arn in arns(environment):
         if arn.account not in ("aws", environment.account) and path[-1] in _PASSED:
             yield Problem(
@@ -158,7 +158,7 @@ def same_account(environment: Environment) -> Problems:
 
 @rule("ENV024", WARNING, on=Environment, source="kms-accounts")
 def other_account(environment: Environment) -> Problems:
-    """An ARN of another account."""
+    """ARN from another account."""
     for path, arn in arns(environment):
         if arn.account not in ("", "aws", environment.account) and path[-1] not in _PASSED:
             yield Problem(

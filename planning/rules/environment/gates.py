@@ -62,7 +62,7 @@ def _names(gates: Gates) -> Iterator[_Named]:
 
 @rule("GAT002", ERROR, on=Environment, source="", final=True)
 def job_that_cannot_pass(environment: Environment) -> Problems:
-    """Canary job that cannot complete or grow."""
+    """Canary job cannot complete or grow."""
     canary = environment.gates.canary if environment.gates else None
     if canary is None:
         return
@@ -90,7 +90,7 @@ def job_that_cannot_pass(environment: Environment) -> Problems:
 
 @rule("GAT003", ERROR, on=Environment, source="", final=True)
 def nccl_impossible(environment: Environment, types: Catalog) -> Problems:
-    """NCCL bandwidth above the network's, or for a group that has none to measure."""
+    """NCCL bandwidth threshold above the network's bandwidth."""
     nccl = environment.gates.nccl if environment.gates else None
     if nccl is None:
         return
@@ -128,7 +128,7 @@ def _holds(group: Any) -> str:
 
 @rule("GAT004", WARNING, on=Environment, source="")
 def settings_of_no_gate(environment: Environment, types: Catalog) -> Problems:
-    """Settings of a gate that does not run in this environment."""
+    """Gate settings that this environment does not use."""
     gates = environment.gates
     if gates is None:
         return
@@ -141,7 +141,7 @@ def settings_of_no_gate(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GAT005", ERROR, on=Environment, source="eks-private")
 def image_out_of_reach(environment: Environment) -> Problems:
-    """An image for NCCL that a closed network cannot pull."""
+    """NCCL image that a closed network cannot pull."""
     image = nccl_image(environment)
     named = environment.gates is not None and environment.gates.nccl.image
     if not named or environment.network.endpoints != "closed" or environment.cluster.orchestrator != "eks":

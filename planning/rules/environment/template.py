@@ -36,7 +36,7 @@ def storage_resources(environment: Environment) -> int:
 
 @rule("TPL001", ERROR, on=Environment, source="cfn-quotas", final=True)
 def template_size(environment: Environment) -> Problems:
-    """A cluster template of more than CloudFormation takes."""
+    """Cluster template exceeds CloudFormation's limits."""
     total, most = cluster_bytes(environment), limits().cloudformation.template_bytes
     if total > most:
         path, largest = max(group_bytes(environment).items(), key=lambda item: item[1])
@@ -50,7 +50,7 @@ def template_size(environment: Environment) -> Problems:
 
 @rule("TPL002", ERROR, on=Environment, source="cfn-quotas", final=True)
 def resource_count(environment: Environment) -> Problems:
-    """A storage stack of more resources than CloudFormation takes."""
+    """Storage stack exceeds CloudFormation's resource limit."""
     total, most = storage_resources(environment), limits().cloudformation.resources
     if total > most:
         yield Problem(

@@ -15,7 +15,7 @@ def _gated(environment: Environment) -> Iterator[tuple[str, InstanceGroup]]:
 
 @rule("BEN001", ERROR, on=Environment, source="hyperpod-scaling")
 def gate_needs_continuous_provisioning(environment: Environment) -> Problems:
-    """A benchmark gate on an all-or-nothing request."""
+    """Benchmark gate with all-or-nothing provisioning."""
     provisioning = environment.cluster.provisioning
     for name, _ in _gated(environment):
         if provisioning != "continuous":
@@ -29,7 +29,7 @@ def gate_needs_continuous_provisioning(environment: Environment) -> Problems:
 
 @rule("BEN002", ERROR, on=InstanceGroup, source="", final=True)
 def benchmarks_need_our_scripts(group: InstanceGroup) -> Problems:
-    """Benchmarks in scripts of your own."""
+    """Benchmarks with custom lifecycle scripts."""
     if group.lifecycle is not None and group.benchmarks not in (None, "skip"):
         yield Problem(
             "benchmarks",
@@ -41,7 +41,7 @@ def benchmarks_need_our_scripts(group: InstanceGroup) -> Problems:
 
 @rule("BEN003", WARNING, on=InstanceGroup, source="")
 def nothing_to_gate(group: InstanceGroup, types: Catalog) -> Problems:
-    """A benchmark gate on nodes without accelerators."""
+    """Benchmark gate on nodes without accelerators."""
     if group.benchmarks == "gate" and not accelerated(group, types) and not with_efa(group, types):
         yield Problem(
             "benchmarks",
@@ -52,7 +52,7 @@ def nothing_to_gate(group: InstanceGroup, types: Catalog) -> Problems:
 
 @rule("BEN004", WARNING, on=Environment, source="hyperpod-labels")
 def gate_needs_recovery(environment: Environment) -> Problems:
-    """A benchmark gate whose labels trigger nothing."""
+    """Benchmark gate without automatic node recovery."""
     recovery = environment.cluster.node_recovery
     for name, _ in _gated(environment):
         if recovery == "none":
@@ -66,7 +66,7 @@ def gate_needs_recovery(environment: Environment) -> Problems:
 
 @rule("BEN005", WARNING, on=Environment, source="")
 def replacements_of_a_whole_group(environment: Environment) -> Problems:
-    """Benchmark replacements that may remove a whole group."""
+    """Benchmark replacements can remove a whole group."""
     most = environment.cluster.benchmarks.max_replacements
     for name, group in _gated(environment):
         if 1 < group.count <= most:
@@ -80,7 +80,7 @@ def replacements_of_a_whole_group(environment: Environment) -> Problems:
 
 @rule("BEN006", WARNING, on=InstanceGroup, source="")
 def gate_needs_permission(group: InstanceGroup) -> Problems:
-    """A custom role without permission to write benchmark results."""
+    """Custom role without permission to write benchmark results."""
     if group.role and group.benchmarks == "gate":
         yield Problem(
             "role",

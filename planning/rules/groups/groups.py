@@ -32,7 +32,7 @@ def _names(rows: Iterable[InstanceType]) -> str:
 
 @rule("GRP001", ERROR, on=GroupBase, source="api-group", final=True)
 def one_type(group: GroupBase) -> Problems:
-    """A group without a type, or with two ways to choose it."""
+    """Not exactly one of instance_type and instance_types."""
     if not group.types:
         yield Problem("instance_type", "the group has no instance type", "add `instance_type: ml.…`")
     elif isinstance(group, InstanceGroup) and group.instance_type and group.instance_types:
@@ -46,7 +46,7 @@ def one_type(group: GroupBase) -> Problems:
 
 @rule("GRP002", ERROR, on=GroupBase, source="api-group", final=True)
 def known_type(group: GroupBase, types: Catalog) -> Problems:
-    """An instance type that the catalog does not know."""
+    """Unknown instance type."""
     for index, name in enumerate(group.types):
         if name not in types:
             path = "instance_type" if group.instance_type else ("instance_types", index)
@@ -74,7 +74,7 @@ def minimum(group: InstanceGroup) -> Problems:
 
 @rule("GRP004", ERROR, on=InstanceGroup, source="api-group ec2-efa")
 def interface(group: InstanceGroup, types: Catalog) -> Problems:
-    """EFA interfaces that the type does not have."""
+    """EFA interfaces on an instance type without them."""
     kind = group.network_interface
     lacking = [
         row for row in known(group, types) if not row.efa_interfaces or (kind == "efa-only" and not row.efa_only)
@@ -89,7 +89,7 @@ def interface(group: InstanceGroup, types: Catalog) -> Problems:
 
 @rule("GRP005", ERROR, on=GroupBase, source="api-group ec2-cpu", final=True)
 def threads(group: GroupBase, types: Catalog) -> Problems:
-    """Two threads per core on a type with one."""
+    """Two threads per core on a single-thread type."""
     if group.threads_per_core == 2 and (single := [row for row in known(group, types) if row.threads_per_core == 1]):
         yield Problem(
             "threads_per_core",
@@ -100,7 +100,7 @@ def threads(group: GroupBase, types: Catalog) -> Problems:
 
 @rule("GRP006", ERROR, on=GroupBase, source="api-volume", final=True)
 def one_volume(group: GroupBase) -> Problems:
-    """More than one further EBS volume."""
+    """More than one additional EBS volume."""
     if len(group.volumes) > 1:
         sizes = " + ".join(str(volume.size_gib) for volume in group.volumes)
         yield Problem(
@@ -186,7 +186,7 @@ def one_architecture(group: InstanceGroup, types: Catalog) -> Problems:
 
 @rule("GRP012", WARNING, on=InstanceGroup, source="api-group")
 def alike(group: InstanceGroup, types: Catalog) -> Problems:
-    """Nodes of one group differ in accelerators or EFA."""
+    """Instance types of a group differ in accelerators or EFA."""
     shapes = {
         (row.accelerator_name, row.accelerator_count, bool(row.efa_interfaces)): row for row in known(group, types)
     }
@@ -208,7 +208,7 @@ def alike(group: InstanceGroup, types: Catalog) -> Problems:
 
 @rule("GRP013", ERROR, on=Environment, source="api-cluster", final=True)
 def group_names(environment: Environment) -> Problems:
-    """Two groups of one name."""
+    """Duplicate instance group name."""
     for name in environment.instance_groups.keys() & environment.restricted_instance_groups.keys():
         yield Problem(
             ("restricted_instance_groups", name),
@@ -234,7 +234,7 @@ def empty_group(environment: Environment) -> Problems:
 
 @rule("GRP015", ERROR, on=Environment, source="", final=True)
 def subnets_of_ours(environment: Environment) -> Problems:
-    """Subnets of a VPC that does not exist yet."""
+    """Subnet ids in a new VPC."""
     for name, group in environment.instance_groups.items():
         if group.subnet_ids and environment.network.vpc is None:
             yield Problem(

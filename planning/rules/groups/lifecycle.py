@@ -7,13 +7,13 @@ from ..framework.rule import ERROR, Problem, Problems, rule
 
 @rule("LIF002", ERROR, on=Lifecycle, source="api-lifecycle", final=True)
 def one_entry(lifecycle: Lifecycle) -> Problems:
-    """Both entry scripts, or none."""
+    """Not exactly one entry script."""
     if lifecycle.on_create and lifecycle.on_init_complete:
         yield Problem(
             "on_init_complete",
             f"on_create is {lifecycle.on_create} and on_init_complete is {lifecycle.on_init_complete}; SageMaker "
             "takes one",
-            "on_create sets the whole node up; on_init_complete adds to what the image does",
+            "keep on_create to set up the whole node, or on_init_complete to extend the set-up of the image",
         )
     elif not lifecycle.on_create and not lifecycle.on_init_complete:
         yield Problem(
@@ -23,7 +23,7 @@ def one_entry(lifecycle: Lifecycle) -> Problems:
 
 @rule("LIF003", ERROR, on=Lifecycle, source="api-lifecycle")
 def source_bucket(lifecycle: Lifecycle) -> Problems:
-    """Scripts in a bucket of a name that HyperPod does not document."""
+    """Lifecycle scripts in a bucket without the sagemaker- prefix."""
     bucket = lifecycle.source.removeprefix("s3://").partition("/")[0]
     prefix = limits().cluster.lifecycle_bucket_prefix
     if not bucket.startswith(prefix):
@@ -37,7 +37,7 @@ def source_bucket(lifecycle: Lifecycle) -> Problems:
 
 @rule("LIF004", ERROR, on=Lifecycle, source="api-lifecycle")
 def file_name(lifecycle: Lifecycle) -> Problems:
-    """An entry script that is a path."""
+    """Entry script with a path."""
     for field in ("on_create", "on_init_complete"):
         name = getattr(lifecycle, field) or ""
         if "/" in name or name != name.strip() or not name.isprintable():

@@ -36,7 +36,9 @@ def how_many(group: InstanceGroup) -> Problems:
         count, most = len(getattr(group, field)), getattr(limits().cluster, field)
         if count > most:
             yield Problem(
-                field, f"{count} {field}; SageMaker takes {most} on a group", "remove those nobody selects by"
+                field,
+                f"{count} {field}; SageMaker takes {most} on a group",
+                "remove labels and taints that nothing uses",
             )
 
 
@@ -67,7 +69,7 @@ def taint_owner(group: InstanceGroup) -> Problems:
 
 @rule("GRP023", ERROR, on=InstanceGroup, source="k8s-names", final=True)
 def key_length(group: InstanceGroup) -> Problems:
-    """A label or taint key that is too long."""
+    """Label or taint key too long."""
     for key in group.labels:
         if message := _oversized(key):
             yield Problem(("labels", key), message, "shorten it: Kubernetes refuses the node's labels")
@@ -78,14 +80,13 @@ def key_length(group: InstanceGroup) -> Problems:
 
 @rule("GRP024", ERROR, on=InstanceGroup, source="k8s-taints", final=True)
 def taint_twice(group: InstanceGroup) -> Problems:
-    """A taint given twice."""
+    """Duplicate taint on a group."""
     observed: Counter[tuple[str, str]] = Counter()
     for index, taint in enumerate(group.taints):
         observed[taint.key, taint.effect] += 1
         if observed[taint.key, taint.effect] == 2:
             yield Problem(
                 ("taints", index),
-                f"{taint.key} stands here twice with effect {taint.effect}; a node has one taint "
-                "for each key and effect",
+                f"{taint.key} is listed twice with effect {taint.effect}; a node has one taint for each key and effect",
                 "keep one of them",
             )

@@ -31,7 +31,7 @@ def something_to_install(software: NodeSoftware) -> Problems:
 
 @rule("SFT002", ERROR, on=NodeSoftware, source="ofi-nccl efa-changelog cuda-notes")
 def versions_work_together(software: NodeSoftware) -> Problems:
-    """Versions that do not work together."""
+    """Incompatible versions."""
     for item in _mismatches(software, ERROR):
         yield _problem(software, item)
 
@@ -45,7 +45,7 @@ def versions_were_tested_together(software: NodeSoftware) -> Problems:
 
 @rule("SFT004", WARNING, on=Cluster, source="")
 def pods_bring_their_own(cluster: Cluster) -> Problems:
-    """Software for the host that pods bring themselves."""
+    """Host version of software that pods bring."""
     if cluster.orchestrator != "eks":
         return
     for name in COMPONENTS:
@@ -73,7 +73,7 @@ def known_installer(software: NodeSoftware) -> Problems:
 
 @rule("SFT006", WARNING, on=NodeSoftware, source="efa-cheatsheet")
 def variables_that_undo_tuning(software: NodeSoftware) -> Problems:
-    """Environment variable that is best left unset."""
+    """Environment variable that should stay unset."""
     for row in table("fabric_variables_left_alone"):
         if value := software.variables.get(row["name"]):
             yield Problem(
@@ -85,7 +85,7 @@ def variables_that_undo_tuning(software: NodeSoftware) -> Problems:
 
 @rule("SFT007", WARNING, on=NodeSoftware, source="")
 def packages_that_nobody_installs(software: NodeSoftware) -> Problems:
-    """Packages that are not installed."""
+    """Packages that are never installed."""
     if software.packages and software.install == "verify":
         yield Problem(
             "packages",

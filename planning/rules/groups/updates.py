@@ -22,7 +22,7 @@ _CRON = (
 
 @rule("GRP030", ERROR, on=ScheduledUpdate, source="cfn-cluster", final=True)
 def schedule(update: ScheduledUpdate) -> Problems:
-    """A schedule that SageMaker cannot read."""
+    """Invalid update schedule."""
     fields = update.schedule.removeprefix("cron(").removesuffix(")").split(" ")
     if len(fields) != len(_CRON):
         yield Problem(
@@ -98,7 +98,7 @@ def batch(rollout: Rollout) -> Problems:
 
 @rule("GRP036", WARNING, on=InstanceGroup, source="cfn-cluster")
 def whole_group(group: InstanceGroup) -> Problems:
-    """A batch as large as the group."""
+    """Batch as large as the group."""
     for field in ("patching", "scheduled_update"):
         rollout: Rollout | None = getattr(group, field)
         if rollout and group.count > 1 and (nodes := batch_nodes(rollout, group.count)) >= group.count:

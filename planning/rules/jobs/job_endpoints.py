@@ -7,7 +7,7 @@ from ..framework.rule import ERROR, Problem, Problems, rule
 
 @rule("JOB037", ERROR, on=Environment, source="hyperpod-jumpstart", final=True)
 def one_type_for_jumpstart(environment: Environment) -> Problems:
-    """A model of JumpStart on a group of several types."""
+    """JumpStart model on a mixed instance group."""
     for name, job in environment.jobs.items():
         group = environment.instance_groups.get(job.group)
         if job.kind == "jumpstart" and group and len(group.types) > 1:
@@ -20,7 +20,7 @@ def one_type_for_jumpstart(environment: Environment) -> Problems:
 
 @rule("JOB038", ERROR, on=Environment, source="hyperpod-kv-cache")
 def cache_has_its_memory(environment: Environment) -> Problems:
-    """A shared KV cache in memory that the cluster does not set aside."""
+    """Shared KV cache without tiered checkpoint memory."""
     for name, job in environment.jobs.items():
         cache = job.kv_cache if job.kind in ("inference", "jumpstart") else None
         if cache and cache.shared == "tieredstorage" and not environment.cluster.checkpoint_memory_percent:

@@ -87,7 +87,7 @@ def no_secrets_in_variables(environment: Environment) -> Problems:
 
 @rule("JOB028", ERROR, on=Environment, source="job-kinds", final=True)
 def its_kind_has_a_field(environment: Environment) -> Problems:
-    """A setting that the object of its kind has no field for."""
+    """Setting that the job kind does not support."""
     for name, job in environment.jobs.items():
         without = _WITHOUT.get(job.kind, ())
         specified = _specified(job.model_dump(mode="json", exclude_defaults=True))
@@ -136,7 +136,7 @@ def _fits(path: Path, pattern: tuple[str, ...]) -> bool:
 
 @rule("JOB029", ERROR, on=Environment, source="ascp secrets-store-sync")
 def driver_brings_secrets(environment: Environment) -> Problems:
-    """A secret of AWS Secrets Manager, for which podwright installs no driver."""
+    """Secrets Manager secret without a CSI driver."""
     for name, job in environment.jobs.items():
         managed = [key for key, secret in job.secrets.items() if secret.secrets_manager]
         for key in managed if job.kind != "sbatch" else ():
@@ -183,7 +183,7 @@ def patch_says_what_no_setting_says(environment: Environment) -> Problems:
 
 @rule("JOB032", ERROR, on=Environment, source="k8s-pods", final=True)
 def requests_within_limits(environment: Environment, types: Catalog) -> Problems:
-    """A request above its limit."""
+    """Request above its limit."""
     for name, _, plan in plans(environment, types):
         for resource, field in {CPU: "vcpu", MEMORY: "memory_gib"}.items():
             asked, most = plan.pod.resources[resource], plan.pod.limits.get(resource)
@@ -197,7 +197,7 @@ def requests_within_limits(environment: Environment, types: Catalog) -> Problems
 
 @rule("JOB033", ERROR, on=Environment, source="api-volume")
 def scratch_has_a_disk(environment: Environment, types: Catalog) -> Problems:
-    """Local scratch on nodes without a disk for it."""
+    """Local scratch on nodes without a local disk."""
     for name, job, _ in plans(environment, types):
         group = environment.instance_groups[job.group]
         without = [row.name for row in known(group, types) if not row.nvme_gb]

@@ -96,7 +96,7 @@ def can_ever_run(environment: Environment, types: Catalog) -> Problems:
 
 @rule("JOB016", ERROR, on=Environment, source="hyperpod-elastic")
 def minimum_is_guaranteed(environment: Environment, types: Catalog) -> Problems:
-    """An elastic job whose fewest replicas are more than its team is guaranteed."""
+    """Elastic job's minimum exceeds its team's guarantee."""
     for name, job, plan, result, flavor, shares in _asked(environment, types):
         if not getattr(job, "elastic", None):
             continue
@@ -121,7 +121,7 @@ def minimum_is_guaranteed(environment: Environment, types: Catalog) -> Problems:
 
 @rule("JOB017", WARNING, on=Environment, source="hyperpod-elastic")
 def can_grow(environment: Environment, types: Catalog) -> Problems:
-    """An elastic job that can never grow to its largest size."""
+    """Elastic job can never reach its maximum size."""
     for name, job, plan, result, flavor, _ in _asked(environment, types):
         if len(getattr(job, "sizes", (1,))) == 1:
             continue
@@ -183,7 +183,7 @@ def below_ceilings(environment: Environment, types: Catalog) -> Problems:
 
 @rule("JOB019", ERROR, on=Environment, source="training-operator kuberay-chart kubeflow-trainer-chart lws-chart")
 def operator_is_there(environment: Environment) -> Problems:
-    """A job of a kind that nothing on the cluster runs."""
+    """Job kind that no operator on the cluster runs."""
     for name, job in environment.jobs.items():
         part, what = _OPERATORS.get(job.kind, ("", ""))
         if part and getattr(environment.platform, part) in (None, False):
@@ -248,7 +248,7 @@ def keeps_its_checkpoints(environment: Environment) -> Problems:
         if path and not any(path == mount or path.startswith(f"{mount}/") for mount in job.mounts):
             yield Problem(
                 ("jobs", name, "checkpoints", "path"),
-                f"{path} lies in none of the job's mounts, {listed(job.mounts, 'and')}, so it goes with the pod",
+                f"{path} is in none of the job's mounts, {listed(job.mounts, 'and')}, so it goes with the pod",
                 "mount a claim there, or at a folder above it",
             )
 
@@ -367,7 +367,7 @@ def image_before_the_job(environment: Environment) -> Problems:
 
 @rule("JOB054", WARNING, on=Environment, source="eks-image-cache eks-fast-pull kueue-config")
 def image_slower_than_the_gang(environment: Environment) -> Problems:
-    """An image that takes longer to pull than a gang has to get ready."""
+    """Image pull longer than the gang scheduling timeout."""
     governance, rate = environment.governance, limits().kueue.image_pull_mb_per_second
     if governance.engine != "kueue":
         return

@@ -105,7 +105,7 @@ def names_what_is_there(environment: Environment) -> Problems:
 
 @rule("JOB002", ERROR, on=Environment, source="", final=True)
 def only_on_eks(environment: Environment) -> Problems:
-    """A job for another orchestrator."""
+    """Job for another orchestrator."""
     orchestrator = environment.cluster.orchestrator
     for name, job in environment.jobs.items():
         if (job.kind == _BATCH) == (orchestrator == "slurm"):
@@ -122,7 +122,7 @@ def only_on_eks(environment: Environment) -> Problems:
 
 @rule("JOB003", WARNING, on=Environment, source="kueue-fair")
 def outside_of_quotas(environment: Environment) -> Problems:
-    """A job outside of every quota, or in a namespace that is not its team's."""
+    """Job outside every quota, or in another team's namespace."""
     for name, job in environment.jobs.items():
         if job.team is None and environment.governance.teams:
             yield Problem(
@@ -323,7 +323,7 @@ def tensor_stays_inside(environment: Environment, types: Catalog) -> Problems:
 
 @rule("JOB036", ERROR, on=Environment, source="neuron-lnc")
 def logical_cores_of_its_type(environment: Environment, types: Catalog) -> Problems:
-    """Logical cores that the type's Neuron devices do not have."""
+    """Invalid number of logical NeuronCores."""
     for name, job, plan in plans(environment, types):
         for row in known(environment.instance_groups[job.group], types):
             size, allowed = plan.pod.env.get(LOGICAL_CORES), logical_cores(row).allowed
@@ -361,7 +361,7 @@ def experts_stay_inside(environment: Environment, types: Catalog) -> Problems:
 
 @rule("JOB011", ERROR, on=Environment, source="hyperpod-elastic")
 def starts_at_a_size(environment: Environment) -> Problems:
-    """An elastic job that starts with a number of replicas that it may not have."""
+    """Elastic job starts at an invalid size."""
     for name, job in environment.jobs.items():
         if (job.kind == "hyperpod_pytorch" or job.kind == "pytorch") and job.elastic and job.start not in job.sizes:
             yield Problem(
@@ -388,7 +388,7 @@ def elastic_goes_with(environment: Environment) -> Problems:
                 what = f"group {job.group} is Spot capacity" if field == ("group",) else f"{field[-1]} is set"
                 yield Problem(
                     ("jobs", name, *field),
-                    f"{what}, which elastic training does not go with",
+                    f"{what}, which elastic training does not support",
                     "remove it, or `elastic`; PyTorch's DCP to a shared file system loads at every size",
                 )
 
@@ -433,7 +433,7 @@ def fits_its_domain(environment: Environment, types: Catalog) -> Problems:
 
 @rule("JOB050", ERROR, on=Environment, source="")
 def batch_job_can_start(environment: Environment, types: Catalog) -> Problems:
-    """A batch job that Slurm never starts."""
+    """Batch job that Slurm never starts."""
     for name, job in environment.jobs.items():
         group = environment.instance_groups.get(job.group)
         if job.kind != _BATCH or group is None or group.slurm is None:
@@ -485,7 +485,7 @@ def _within_account(environment: Environment, name: str, job: Any, types: Catalo
 
 @rule("JOB051", ERROR, on=Environment, source="")
 def nothing_of_kubernetes(environment: Environment) -> Problems:
-    """A setting of a batch job that only Kubernetes knows."""
+    """Kubernetes setting on a Slurm batch job."""
     for name, job in environment.jobs.items():
         if job.kind == _BATCH:
             for field in sorted(job.model_fields_set & _OF_KUBERNETES.keys()):
@@ -503,9 +503,9 @@ _OF_KUBERNETES = {
     "secrets": "remove it: read the secret in the command, from where the node's role may",
     "config_maps": "remove it: put the file on a shared file system",
     "scratch": "name a folder of the node under `folders`",
-    "security": "remove it: the job runs as whoever submits it",
+    "security": "remove it: the job runs as the user who submits it",
     "pull": "remove it: enroot keeps images by their digest",
-    "pull_secrets": "remove it: enroot reads the credentials of whoever submits",
+    "pull_secrets": "remove it: enroot reads the credentials of the user who submits",
     "tolerations": "remove it: Slurm knows no taints",
     "affinity": "remove it: Slurm places by partition and topology.conf",
     "init": "write it into the command",

@@ -9,15 +9,19 @@ from ..framework.rule import ERROR, Problem, Problems, rule
 
 @rule("JOB060", ERROR, on=Environment, source="hyperpod-recipes")
 def recipe_exists(environment: Environment) -> Problems:
-    """A recipe that the collection does not have."""
+    """Unknown HyperPod recipe."""
     for name, job in environment.jobs.items():
         if isinstance(job, RecipeJob) and job.path not in known_recipes():
             close = listed([_described(recipe) for recipe in nearest(job.path)])
             yield Problem(
                 ("jobs", name, "path"),
                 f"the collection has no recipe {job.path} that podwright knows",
-                (f"the nearest: {close}" if close else "docs/user/jobs.md says where they are listed")
-                + "; where your checkout has it, accept this finding",
+                (
+                    f"use one of these: {close}"
+                    if close
+                    else "correct the path; docs/user/jobs.md says where recipes are listed"
+                )
+                + "; if your checkout has it, accept this finding",
             )
 
 
@@ -27,7 +31,7 @@ def _described(recipe: Recipe) -> str:
 
 @rule("JOB061", ERROR, on=Environment, source="hyperpod-recipes hyperpod-elastic")
 def recipe_has_settings_for_its_sizes(environment: Environment) -> Problems:
-    """An elastic recipe without settings for a size."""
+    """Elastic recipe without settings for a size."""
     for name, job in environment.jobs.items():
         if not isinstance(job, RecipeJob) or job.elastic is None or job.path not in known_recipes():
             continue

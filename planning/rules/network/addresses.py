@@ -177,7 +177,7 @@ def _saves(group: InstanceGroup, types: Catalog) -> bool:
 
 @rule("NET013", ERROR, on=Environment, source="hyperpod-prerequisites ec2-subnet")
 def enough(environment: Environment, types: Catalog) -> Problems:
-    """Too few addresses in the subnets of a zone."""
+    """Too few addresses in a zone's subnets."""
     for capacity in _capacities(environment, types):
         zone, need = capacity.zone, capacity.need
         if need.full > capacity.free:
@@ -206,7 +206,7 @@ def enough_to_replace(environment: Environment, types: Catalog) -> Problems:
 
 @rule("NET016", ERROR, on=Environment, source="cfn-cluster", final=True)
 def subnets_of_a_group(environment: Environment) -> Problems:
-    """More subnets of an instance group than SageMaker takes."""
+    """Too many subnets for an instance group."""
     most = limits().cluster.subnets
     held = Counter(subnet.zone for subnet in planned(environment.network) if subnet.role == "nodes")
     for path, group in sections(environment):
@@ -268,7 +268,7 @@ def control_plane_demand(environment: Environment) -> dict[str, int]:
 
 @rule("NET015", ERROR, on=Environment, source="eks-network eks-private")
 def control_plane(environment: Environment) -> Problems:
-    """A control-plane subnet that is too small."""
+    """Control-plane subnet too small."""
     network = environment.network
     parts = control_plane_demand(environment)
     need = sum(parts.values())

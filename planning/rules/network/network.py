@@ -90,7 +90,7 @@ def vpc_size(network: Network) -> Problems:
 
 @rule("NET021", ERROR, on=Network, source="vpc-cidr", final=True)
 def secondary(network: Network) -> Problems:
-    """A secondary range that EC2 refuses."""
+    """Invalid secondary range."""
     widest, narrowest = limits().network.vpc_prefix
     ranges = _ranges(network)
     # The primary range has a rule of its own.
@@ -109,7 +109,7 @@ def secondary(network: Network) -> Problems:
 
 @rule("NET022", ERROR, on=Network, source="vpc-cidr")
 def secondary_kin(network: Network) -> Problems:
-    """Secondary range that EC2 does not accept with the primary one."""
+    """Secondary range incompatible with the primary one."""
     for path, block in _ranges(network)[1:]:
         primary = IPv4Network(network.cidr)
         # EC2 keeps the three private ranges apart: beside a primary range of one it takes none of the others.
@@ -126,7 +126,7 @@ def secondary_kin(network: Network) -> Problems:
 
 @rule("NET023", WARNING, on=Network, source="vpc-quotas")
 def how_many(network: Network) -> Problems:
-    """More ranges than a VPC has by default."""
+    """More ranges than the VPC's default limit."""
     if (count := len(_ranges(network))) > _DEFAULT_RANGES:
         yield Problem(
             "secondary_cidrs",
@@ -137,7 +137,7 @@ def how_many(network: Network) -> Problems:
 
 @rule("NET024", ERROR, on=Network, source="ec2-subnet", final=True)
 def inside(network: Network) -> Problems:
-    """A subnet outside the VPC."""
+    """Subnet outside the VPC."""
     for subnet in strays(network) if planned(network) and network.vpc is None else ():
         yield Problem(
             subnet_path(network, subnet),
@@ -149,7 +149,7 @@ def inside(network: Network) -> Problems:
 
 @rule("NET025", ERROR, on=Network, source="ec2-subnet", final=True)
 def overlap(network: Network) -> Problems:
-    """Two subnets that overlap."""
+    """Overlapping subnets."""
     for one, other in collisions(network) if planned(network) else ():
         paths = [subnet_path(network, subnet) for subnet in (one, other)]
         yield Problem(
@@ -162,7 +162,7 @@ def overlap(network: Network) -> Problems:
 
 @rule("NET026", ERROR, on=Network, source="ec2-subnet", final=True)
 def subnet_size(network: Network) -> Problems:
-    """A subnet of a size that EC2 refuses."""
+    """Invalid subnet size."""
     widest, narrowest = limits().network.subnet_prefix
     for zone, ranges in network.subnets.items():
         named = [(("subnets", zone, role), getattr(ranges, role)) for role in ("public", "control_plane", "nodes")]
@@ -176,7 +176,7 @@ def subnet_size(network: Network) -> Problems:
 
 @rule("NET027", WARNING, on=Network, source="vpc-cidr")
 def docker_range(network: Network) -> Problems:
-    """A range that Docker uses."""
+    """Range that Docker uses."""
     adopted = [(("vpc", "cidr"), IPv4Network(network.vpc.cidr))] if network.vpc else []
     for path, block in [*adopted, *_ranges(network)]:
         if block.overlaps(_DOCKER):
@@ -189,7 +189,7 @@ def docker_range(network: Network) -> Problems:
 
 @rule("NET028", WARNING, on=Network, source="vpc-cidr")
 def public_range(network: Network) -> Problems:
-    """A range of the public internet."""
+    """Public IP range in the VPC."""
     for path, block in _ranges(network):
         if not any(block.subnet_of(each) for each in (*PRIVATE, _CARRIER)):
             yield Problem(
@@ -201,7 +201,7 @@ def public_range(network: Network) -> Problems:
 
 @rule("NET029", ERROR, on=Network, source="log-retention", final=True)
 def retention(network: Network) -> Problems:
-    """Days that CloudWatch does not keep."""
+    """Invalid flow log retention."""
     if network.vpc is None and network.flow_logs_days and network.flow_logs_days not in LOG_RETENTION:
         # Of two that are equally near the longer one: nobody loses records that were asked for.
         nearest = min(LOG_RETENTION, key=lambda days: (abs(days - network.flow_logs_days), -days))
@@ -248,7 +248,7 @@ def single_nat(environment: Environment) -> Problems:
 
 @rule("NET032", WARNING, on=Network, source="")
 def adopted(network: Network) -> Problems:
-    """Settings that an adopted VPC does not take."""
+    """Setting without effect on an existing VPC."""
     for field in _NEW_VPC if network.vpc else ():
         # A value that the file does not have is the default, and says nothing of what somebody wants.
         if field in network.model_fields_set and getattr(network, field):
@@ -282,7 +282,7 @@ def subnet_once(network: Network) -> Problems:
 
 @rule("NET035", WARNING, on=Network, source="eks-network")
 def separate_subnets(network: Network) -> Problems:
-    """Nodes and control plane in one subnet."""
+    """Nodes and control plane in the same subnet."""
     for zone, subnets in network.vpc.subnets.items() if network.vpc else ():
         if subnets.control_plane == subnets.nodes:
             yield Problem(
@@ -295,7 +295,7 @@ def separate_subnets(network: Network) -> Problems:
 
 @rule("NET036", WARNING, on=Network, source="")
 def closed_by_others(network: Network) -> Problems:
-    """A closed network that podwright does not close."""
+    """Closed endpoints in an existing VPC."""
     if network.vpc and network.endpoints == "closed":
         yield Problem(
             "endpoints",
@@ -321,7 +321,7 @@ def _adopted_subnets(network: Network) -> Iterator[_AdoptedSubnet]:
 
 @rule("NET037", ERROR, on=Network, source="cfn-cluster", final=True)
 def security_groups(network: Network) -> Problems:
-    """More security groups than a node takes."""
+    """Too many security groups for a node."""
     groups, most = network.node_security_groups, limits().cluster.security_groups
     if len(groups) >= most:
         yield Problem(

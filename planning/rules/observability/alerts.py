@@ -12,7 +12,7 @@ from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
 
 @rule("OBS030", ERROR, on=Observability, source="", final=True)
 def unknown_alert(settings: Observability) -> Problems:
-    """A setting of an alert that podwright does not have."""
+    """Unknown alert setting."""
     if not (settings.alerts.thresholds or settings.alerts.silenced):
         return
     named = [(("alerts", "thresholds", name), name) for name in settings.alerts.thresholds]
@@ -26,7 +26,7 @@ def unknown_alert(settings: Observability) -> Problems:
 
 @rule("OBS031", ERROR, on=Observability, source="", final=True)
 def no_threshold(settings: Observability) -> Problems:
-    """A threshold of an alert that has none."""
+    """Threshold for an alert without one."""
     if not settings.alerts.thresholds:
         return
     for name in settings.alerts.thresholds:
@@ -48,7 +48,7 @@ def manager_of_others(settings: Observability) -> Problems:
             "alerts",
             f"alerts on metrics go to the alert manager of {settings.workspace}, whose definition podwright does not "
             "change; those named here hear of the cluster's events and of the budget alone",
-            "merge what `podwright alerts ENV --manager` prints into its definition, and accept this",
+            "merge what `podwright alerts ENV --alert-manager` prints into its definition, and accept this",
         )
 
 
@@ -68,7 +68,7 @@ def cannot_fire(environment: Environment, types: Catalog) -> Problems:
 
 @rule("OBS034", INFO, on=Environment, source="hyperpod-events")
 def no_events(environment: Environment) -> Problems:
-    """Cluster events, which need continuous provisioning."""
+    """Cluster events without continuous provisioning."""
     settings, cluster = environment.observability, environment.cluster
     if settings and environment.has_cluster and cluster.provisioning != "continuous":
         yield Problem(

@@ -31,14 +31,14 @@ def budget_below_what_stands(environment: Environment) -> Problems:
 
 @rule("OBS051", ERROR, on=Observability, source="budgets-api", final=True)
 def too_many_addresses(settings: Observability) -> Problems:
-    """More mail addresses than a budget takes."""
+    """Too many mail addresses for a budget."""
     alerts = settings.alerts
     chat = alerts.chat.slack or alerts.chat.teams
     if settings.budget_usd_per_month and chat and len(alerts.emails) > MAX_ADDRESSES:
         yield Problem(
             ("alerts", "emails"),
             f"emails are {len(alerts.emails)}; beside a chat channel a budget tells {MAX_ADDRESSES} addresses at most",
-            "use the address of a list",
+            "use a mailing list",
         )
 
 
@@ -48,5 +48,5 @@ def drills_of_nothing(environment: Environment) -> Problems:
     settings = environment.observability
     if settings and settings.drills and not environment.has_cluster:
         yield Problem(
-            ("observability", "drills"), "drills is true, and the environment has no cluster", "take drills away"
+            ("observability", "drills"), "drills is true, and the environment has no cluster", "remove drills"
         )

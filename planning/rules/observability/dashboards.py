@@ -9,7 +9,7 @@ from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
 
 @rule("OBS020", ERROR, on=Environment, source="", final=True)
 def something_to_show(environment: Environment) -> Problems:
-    """A Grafana workspace without anything to show."""
+    """Grafana workspace without metrics."""
     settings = environment.observability
     if settings is None or settings.managed_grafana is None:
         return
@@ -18,13 +18,13 @@ def something_to_show(environment: Environment) -> Problems:
         yield Problem(
             ("observability", "grafana"),
             f"grafana is wanted, and {why}: its dashboards would be empty",
-            "take grafana away, or measure something",
+            "remove grafana, or set metrics to basic",
         )
 
 
 @rule("OBS021", WARNING, on=Environment, source="grafana-regions")
 def grafana_is_there(environment: Environment) -> Problems:
-    """A region without Managed Grafana."""
+    """Region without Managed Grafana."""
     settings = environment.observability
     if settings is None or settings.managed_grafana is None:
         return
@@ -40,7 +40,7 @@ def grafana_is_there(environment: Environment) -> Problems:
 
 @rule("OBS022", WARNING, on=Grafana, source="")
 def existing_workspace(grafana: Grafana) -> Problems:
-    """Settings that an existing Grafana workspace does not take."""
+    """Setting without effect on an existing Grafana workspace."""
     if grafana.existing:
         for field in ("saml", "version"):
             if field in grafana.model_fields_set:

@@ -15,7 +15,7 @@ _SMALLEST_VCPU = 16
 
 @rule("OBS001", ERROR, on=Observability, source="log-retention", final=True)
 def log_retention(settings: Observability) -> Problems:
-    """Days that CloudWatch does not keep logs."""
+    """Invalid log retention."""
     days = settings.log_retention_days
     if days not in LOG_RETENTION:
         nearest = min(LOG_RETENTION, key=lambda each: (abs(each - days), -each))
@@ -26,7 +26,7 @@ def log_retention(settings: Observability) -> Problems:
 
 @rule("OBS002", ERROR, on=Observability, source="", final=True)
 def somebody_elses_workspace(settings: Observability) -> Problems:
-    """Settings of a workspace that is not the environment's own."""
+    """Setting without effect on an existing workspace."""
     if settings.workspace is None:
         return
     default = type(settings)()
@@ -35,13 +35,13 @@ def somebody_elses_workspace(settings: Observability) -> Problems:
             yield Problem(
                 name,
                 f"{name} is given, and the workspace {settings.workspace} belongs to somebody else",
-                f"take {name} away, or workspace for one of the environment's own",
+                f"remove {name}, or remove workspace so that podwright creates one",
             )
 
 
 @rule("OBS003", ERROR, on=Observability, source="hyperpod-metrics", final=True)
 def levels(settings: Observability) -> Problems:
-    """A level that a source of metrics does not have."""
+    """Invalid level for a metrics source."""
     for source, level in settings.levels.items():
         _, words = addon_levels()[source]
         if level != "off" and words[level] != level.upper():
@@ -55,7 +55,7 @@ def levels(settings: Observability) -> Problems:
 
 @rule("OBS004", ERROR, on=Environment, source="", final=True)
 def nothing_to_measure(environment: Environment) -> Problems:
-    """Settings of metrics, and no cluster that has any."""
+    """Metrics settings without a cluster."""
     settings = environment.observability
     if (
         settings
@@ -66,13 +66,13 @@ def nothing_to_measure(environment: Environment) -> Problems:
         yield Problem(
             ("observability", "metrics"),
             f"metrics is {settings.metrics}, and the environment has no cluster to measure",
-            "take metrics away; the budget needs none",
+            "remove metrics; the budget needs none",
         )
 
 
 @rule("OBS005", ERROR, on=Environment, source="hyperpod-metrics", final=True)
 def of_the_other_orchestrator(environment: Environment) -> Problems:
-    """A setting that only the other orchestrator has."""
+    """Metrics setting of the other orchestrator."""
     settings = environment.observability
     if settings is None:
         return
@@ -84,13 +84,13 @@ def of_the_other_orchestrator(environment: Environment) -> Problems:
                 yield Problem(
                     ("observability", name),
                     f"{name} is only for orchestrator {other}; this one is {orchestrator}",
-                    f"take {name} away",
+                    f"remove {name}",
                 )
 
 
 @rule("OBS006", ERROR, on=Environment, source="cluster-extension", final=True)
 def extension_needs_continuous(environment: Environment) -> Problems:
-    """HyperPod's extension on a cluster that is not provisioned continuously."""
+    """HyperPod extension without continuous provisioning."""
     settings, cluster = environment.observability, environment.cluster
     if settings is None or settings.metrics == "off" or cluster.orchestrator != "slurm":
         return
@@ -105,7 +105,7 @@ def extension_needs_continuous(environment: Environment) -> Problems:
 
 @rule("OBS007", WARNING, on=Environment, source="hyperpod-observability-setup")
 def collectors_fit_system_group(environment: Environment, types: Catalog) -> Problems:
-    """A system group whose instances are too small for the collectors."""
+    """System group too small for the collectors."""
     settings, cluster = environment.observability, environment.cluster
     group = environment.instance_groups.get(cluster.system_group)
     if not settings or settings.metrics == "off" or cluster.orchestrator != "eks" or not group:
@@ -141,7 +141,7 @@ def roles_that_write(environment: Environment) -> Problems:
 
 @rule("OBS009", INFO, on=Environment, source="hyperpod-metrics")
 def errors_of_links(environment: Environment, types: Catalog) -> Problems:
-    """EFA errors, which the basic level does not measure."""
+    """Basic metrics do not measure EFA errors."""
     settings = environment.observability
     if not settings or settings.metrics == "off" or settings.level("network") == "advanced":
         return

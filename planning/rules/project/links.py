@@ -37,7 +37,7 @@ def _at(link: Link, *path: str) -> Path:
 
 @rule("PRJ010", ERROR, on=ProjectView, source="kueue-multikueue", final=True)
 def worker_of_the_project(view: ProjectView) -> Problems:
-    """A worker whose environment takes no work."""
+    """Worker with an unknown or unsuitable environment."""
     for link in links(view.environments):
         name = link.worker.environment
         if name is None or worker_of(link, view.environments):
@@ -52,13 +52,13 @@ def worker_of_the_project(view: ProjectView) -> Problems:
                 for other, item in view.environments.items()
                 if (own := shared_work(item)) and own.role == "worker"
             ]
-            hint = f"workers of the project are {listed(workers, 'and')}; leave environment out for one elsewhere"
+            hint = f"name {listed(workers)}, or remove environment for a worker of another project"
         yield Problem(_at(link, "environment"), f"{link.name} is environment {name}, {why}", hint)
 
 
 @rule("PRJ011", ERROR, on=ProjectView, source="kueue-multikueue", final=True)
 def groups_of_a_worker(view: ProjectView) -> Problems:
-    """Groups of a worker that its environment does not have."""
+    """Worker with an unknown instance group."""
     for link, _, worker in _pairs(view):
         for name, group in link.worker.groups.items():
             existing = worker.instance_groups.get(name)
@@ -79,7 +79,7 @@ def groups_of_a_worker(view: ProjectView) -> Problems:
 
 @rule("PRJ012", ERROR, on=ProjectView, source="kueue-multikueue", final=True)
 def names_of_a_worker(view: ProjectView) -> Problems:
-    """Teams or priorities that a worker does not know."""
+    """Team or priority unknown to a worker."""
     for link, manager, worker in _pairs(view):
         for kind in ("teams", "priorities"):
             missing = sorted(getattr(manager.governance, kind).keys() - getattr(worker.governance, kind).keys())
@@ -94,7 +94,7 @@ def names_of_a_worker(view: ProjectView) -> Problems:
 
 @rule("PRJ013", ERROR, on=ProjectView, source="kueue-multikueue", final=True)
 def kinds_of_a_worker(view: ProjectView) -> Problems:
-    """Kinds of work that a worker does not take."""
+    """Job kind that a worker does not accept."""
     for link, manager, worker in _pairs(view):
         taken = shared_work(worker)
         missing = [kind for kind in link.shared.jobs if taken and kind not in taken.jobs]
@@ -108,7 +108,7 @@ def kinds_of_a_worker(view: ProjectView) -> Problems:
 
 @rule("PRJ014", WARNING, on=ProjectView, source="kueue-multikueue")
 def quotas_of_workers(view: ProjectView) -> Problems:
-    """Quotas of a manager that its workers do not guarantee together."""
+    """Manager quotas differ from the workers' guarantees."""
     for name, manager in view.environments.items():
         result = list(links({name: manager}))
         workers = [worker for link in result if (worker := worker_of(link, view.environments))]
@@ -135,7 +135,7 @@ def quotas_of_workers(view: ProjectView) -> Problems:
 
 @rule("PRJ015", ERROR, on=ProjectView, source="kueue-multikueue vpc-peering")
 def way_between_networks(view: ProjectView) -> Problems:
-    """A worker whose network overlaps with its manager's."""
+    """Worker network overlaps the manager's."""
     for link, manager, worker in _pairs(view):
         both = overlap(manager.network, worker.network)
         if both and is_private(manager, worker):
@@ -151,7 +151,7 @@ def way_between_networks(view: ProjectView) -> Problems:
 
 @rule("PRJ016", ERROR, on=ProjectView, source="kueue-multikueue", final=True)
 def kubernetes_that_hands_on(view: ProjectView) -> Problems:
-    """Kubernetes version that cannot delegate Jobs."""
+    """Kubernetes version too old to delegate Jobs."""
     for link, manager, worker in _pairs(view):
         for environment in (manager, worker) if "job" in link.shared.jobs else ():
             eks = environment.cluster.eks
@@ -166,7 +166,7 @@ def kubernetes_that_hands_on(view: ProjectView) -> Problems:
 
 @rule("PRJ017", INFO, on=ProjectView, source="kueue-multikueue")
 def worker_without_manager(view: ProjectView) -> Problems:
-    """A worker that no manager of the project names."""
+    """Worker without a manager in the project."""
     named = {link.worker.environment for link in links(view.environments)}
     for name, environment in view.environments.items():
         shared = shared_work(environment)

@@ -69,7 +69,7 @@ def _positions(view: ProjectView) -> Iterator[tuple[tuple[str, str], list[str]]]
 
 @rule("PRJ001", ERROR, on=ProjectView, source="api-cluster", final=True)
 def clusters_of_one_name(view: ProjectView) -> Problems:
-    """Two clusters of one name in one account and region."""
+    """Duplicate cluster name in one account and region."""
     for (account, region), names in _positions(view):
         first = dict[str, str]()
         for name in names:
@@ -86,7 +86,7 @@ def clusters_of_one_name(view: ProjectView) -> Problems:
 
 @rule("PRJ002", ERROR, on=ProjectView, source="hyperpod-eks", final=True)
 def one_control_plane(view: ProjectView) -> Problems:
-    """An EKS cluster that several environments adopt."""
+    """EKS cluster adopted by several environments."""
     for _, names in _positions(view):
         first = dict[str, str]()
         for name in names:
@@ -102,7 +102,7 @@ def one_control_plane(view: ProjectView) -> Problems:
 
 @rule("PRJ003", WARNING, on=ProjectView, source="vpc-peering")
 def ranges_of_neighbours(view: ProjectView) -> Problems:
-    """Networks of one account and region whose ranges overlap."""
+    """Overlapping networks in one account and region."""
     for (account, region), names in _positions(view):
         shared = defaultdict[str, list[str]](list)
         for one, other in combinations(names, 2):
@@ -123,7 +123,7 @@ def ranges_of_neighbours(view: ProjectView) -> Problems:
 
 @rule("PRJ004", WARNING, on=ProjectView, source="")
 def bought_by_each(view: ProjectView) -> Problems:
-    """A purchase in a shared file, which every environment makes for itself."""
+    """Purchase in a shared file."""
     result = defaultdict[tuple[object, str], list[str]](list)
     for name, item in view.loaded.items():
         for plan, settings in item.environment.training_plans.items():
@@ -141,7 +141,7 @@ def bought_by_each(view: ProjectView) -> Problems:
 
 @rule("PRJ005", WARNING, on=ProjectView, source="training-plan-hyperpod")
 def one_plan_for_many(view: ProjectView) -> Problems:
-    """A training plan of which several environments want more than it has."""
+    """Environments ask for more than their shared training plan has."""
     users = defaultdict[str, list[tuple[str, str]]](list)
     for name, environment in view.environments.items():
         for plan, settings in environment.training_plans.items():

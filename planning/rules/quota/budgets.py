@@ -22,7 +22,7 @@ _INSTEAD = {
 
 @rule("GOV095", ERROR, on=Governance, source="", final=True)
 def demotes_to_nothing(governance: Governance) -> Problems:
-    """A budget that demotes to no lower priority."""
+    """Budget without a lower priority to demote to."""
     known = governance.priorities
     for team, budget in budgets(governance.teams).items():
         path: Path = ("teams", team, "budget", "demote_to")
@@ -63,7 +63,7 @@ def never_reached(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV097", ERROR, on=Environment, source="", final=True)
 def engine_keeps_none(environment: Environment) -> Problems:
-    """Budget, which the engine does not support."""
+    """Quota engine does not support budgets."""
     engine = "slurm" if on_slurm(environment) else environment.governance.engine
     for team, budget in budgets(environment.governance.teams).items():
         path: Path = ("governance", "teams", team, "budget")

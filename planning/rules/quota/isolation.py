@@ -91,7 +91,7 @@ def beside_the_policy(environment: Environment) -> Problems:
 
 @rule("ISO006", ERROR, on=ServiceAccount, source="", final=True)
 def role_and_more(account: ServiceAccount) -> Problems:
-    """An existing role that is to get permissions."""
+    """Permissions for an existing role."""
     more = sorted(account.model_fields_set & {"read", "write", "checkpoints", "keys", "policies"})
     if account.role and more:
         yield Problem(
@@ -119,7 +119,7 @@ def caps_without_defaults(access: TeamAccess) -> Problems:
 
 @rule("ISO008", ERROR, on=ContainerLimits, source="k8s-limit-range", final=True)
 def limits_in_order(container_limits: ContainerLimits) -> Problems:
-    """Limits of containers that contradict each other."""
+    """Contradictory container limits."""
     order = [(name, getattr(container_limits, name) or Size()) for name in ("request", "limit", "most")]
     for (low, one), (high, two) in combinations(order, 2):
         for field in ("vcpu", "memory_gib"):
@@ -148,7 +148,7 @@ def not_our_namespace(environment: Environment) -> Problems:
 
 @rule("ISO010", ERROR, on=Environment, source="cfn-quotas", final=True)
 def entries_in_one_stack(environment: Environment) -> Problems:
-    """More people and pods than a stack takes."""
+    """Too many team resources for one stack."""
     access = team_access(environment.governance)
     accounts = [account for team in access.values() for account in team.service_accounts.values()]
     entries = len({arn for team in access.values() for arn in team.roles})
@@ -167,7 +167,7 @@ def entries_in_one_stack(environment: Environment) -> Problems:
 
 @rule("ISO011", WARNING, on=Environment, source="eks-network-policy")
 def policies_of_an_existing_cluster(environment: Environment) -> Problems:
-    """An isolated network on a cluster whose network is not podwright's."""
+    """Network isolation on an existing EKS cluster."""
     existing = environment.cluster.eks.existing
     closed = [name for name, access in team_access(environment.governance).items() if access.network is not None]
     if existing and closed:
@@ -180,7 +180,7 @@ def policies_of_an_existing_cluster(environment: Environment) -> Problems:
 
 @rule("ISO012", ERROR, on=Environment, source="k8s-pod-security")
 def refused_by_the_standard(environment: Environment) -> Problems:
-    """A job that its namespace's security standard refuses."""
+    """Job violates its namespace's security standard."""
     access = team_access(environment.governance)
     for name, job in environment.jobs.items():
         level = access[job.team].pod_security if job.team in access else None
@@ -228,7 +228,7 @@ def below_the_guarantee(environment: Environment, types: Catalog) -> Problems:
 
 @rule("ISO014", ERROR, on=Environment, source="cfn-capability", final=True)
 def role_without_a_path(environment: Environment) -> Problems:
-    """A role below a path that a capability does not take."""
+    """Capability role with a path."""
     argo_cd, path = environment.cluster.eks.argo_cd, environment.iam.role_path
     if argo_cd and (argo_cd.role or f"role{path}").partition("role/")[2].count("/"):
         yield Problem(
@@ -240,7 +240,7 @@ def role_without_a_path(environment: Environment) -> Problems:
 
 @rule("ISO017", WARNING, on=Environment, source="hyperpod-cli-requests")
 def default_below_requests(environment: Environment, types: Catalog) -> Problems:
-    """A default limit that refuses pods which ask for more and name no limit."""
+    """Default limit below a container's request."""
     if environment.platform.training_operator is None:
         return
     names = {name for group in environment.instance_groups.values() for name in group.types}

@@ -20,7 +20,7 @@ from .quotas import policy
 
 @rule("GOV089", ERROR, on=Governance, source="", final=True)
 def ends_before_it_begins(governance: Governance) -> Problems:
-    """An override that ends before it begins."""
+    """Override ends before it begins."""
     for name, override in governance.overrides.items():
         if override.end <= override.begin:
             yield Problem(
@@ -32,7 +32,7 @@ def ends_before_it_begins(governance: Governance) -> Problems:
 
 @rule("GOV090", ERROR, on=Environment, source="", final=True)
 def override_of_nothing(environment: Environment) -> Problems:
-    """An override of a team or a group that is not in the file."""
+    """Override for an unknown team or group."""
     teams, groups = environment.governance.teams, countable_groups(environment)
     known = [*groups, *sorted({group.types[0] for group in groups.values() if len(group.types) == 1})]
     for name, override in environment.governance.overrides.items():

@@ -100,7 +100,7 @@ def gpus_are_whole(environment: Environment, types: Catalog) -> Problems:
             yield Problem(
                 (*path, "accelerators"),
                 f"{MIG_LABEL} cuts all GPUs of {key} into partitions, and {amount.accelerators} whole ones are counted",
-                "count partitions under `mig`, or take the label away",
+                "count partitions under `mig`, or remove the label",
             )
 
 

@@ -128,7 +128,7 @@ def guaranteed_spot(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV024", ERROR, on=Environment, source="kueue-api")
 def never_runs(environment: Environment, types: Catalog) -> Problems:
-    """A team that can never run anything."""
+    """Team that can never run a job."""
     resolved_policy = policy(environment, types)
     queued = {name for queue in environment.training_job_queues.values() for name in queue.quota}
     for name, team in resolved_policy.teams.items():

@@ -78,7 +78,7 @@ def less_than_an_instance(environment: Environment) -> Problems:
 
 @rule("GOV026", ERROR, on=Environment, source="", final=True)
 def slurm_is_the_engine(environment: Environment) -> Problems:
-    """A quota engine on a Slurm cluster."""
+    """Quota engine on a Slurm cluster."""
     if on_slurm(environment) and environment.governance.engine:
         yield Problem(
             ("governance", "engine"),
@@ -89,7 +89,7 @@ def slurm_is_the_engine(environment: Environment) -> Problems:
 
 @rule("GOV027", WARNING, on=Environment, source="slurm-limits")
 def slurm_has_none_of_it(environment: Environment) -> Problems:
-    """Settings of quotas that Slurm does not have."""
+    """Quota settings that Slurm does not support."""
     governance = environment.governance
     if not on_slurm(environment):
         return
@@ -152,11 +152,11 @@ def no_circle(governance: Governance) -> Problems:
 
 @rule("GOV031", WARNING, on=Governance, source="cfn-compute-quota")
 def one_level(governance: Governance) -> Problems:
-    """Departments that task governance does not have."""
+    """Task governance does not support departments."""
     if governance.departments and governance.engine == "hyperpod":
         yield Problem(
             "departments",
-            "task governance has teams only: all lend to all, and a department's weight counts nowhere",
+            "task governance has teams only: all lend to all, and a department's weight has no effect",
             "use engine kueue or kai, or accept this",
         )
 
@@ -174,7 +174,7 @@ def one_name_each(governance: Governance) -> Problems:
 
 @rule("GOV033", ERROR, on=Environment, source="cfn-compute-quota", final=True)
 def one_type_in_a_group(environment: Environment) -> Problems:
-    """A quota of a mixed group in task governance."""
+    """Task governance quota on a mixed instance group."""
     for path, key, _ in amounts(environment):
         group = environment.instance_groups.get(key)
         if environment.governance.engine == "hyperpod" and group and len(group.types) > 1:
@@ -211,7 +211,7 @@ def entries_of_a_quota(environment: Environment, types: Catalog) -> Problems:
 
 @rule("GOV035", ERROR, on=Environment, source="kubernetes", final=True)
 def names_in_lower_case(environment: Environment) -> Problems:
-    """Groups whose names differ in case alone."""
+    """Group names differ only in case."""
     if not environment.governance.teams or on_slurm(environment) or environment.governance.engine == "hyperpod":
         return
     same: defaultdict[str, list[str]] = defaultdict(list)

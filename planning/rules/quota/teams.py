@@ -76,7 +76,7 @@ def lends_always(environment: Environment) -> Problems:
 
 @rule("GOV007", INFO, on=Environment, source="slurm-fairshare")
 def weights_over_time(environment: Environment) -> Problems:
-    """Weights that count over time."""
+    """Slurm weights depend on past usage."""
     governance = environment.governance
     weights = {team.weight for team in governance.teams.values() if team.share == "lend_and_borrow"}
     if on_slurm(environment) and governance.fair_share and len(weights) > 1:
@@ -84,13 +84,13 @@ def weights_over_time(environment: Environment) -> Problems:
             ("governance", "teams"),
             "the teams' weights become fair-share factors: Slurm orders waiting jobs by what a team used of late, and "
             "does not part what is idle now by weight",
-            "nothing, if that is good enough",
+            "accept this, or move to orchestrator eks, where quota engines divide idle capacity by weight",
         )
 
 
 @rule("GOV008", WARNING, on=Environment, source="slurm-limits")
 def one_sum(environment: Environment) -> Problems:
-    """A quota over several partitions."""
+    """Quota across several Slurm partitions."""
     for name, team in environment.governance.teams.items():
         parts = {
             group.slurm.partition
@@ -108,7 +108,7 @@ def one_sum(environment: Environment) -> Problems:
 
 @rule("GOV009", ERROR, on=Governance, source="cfn-scheduler")
 def priority_twice(governance: Governance) -> Problems:
-    """Two priorities of one weight."""
+    """Two priority classes with the same weight."""
     observed: dict[int, str] = {}
     for name, weight in governance.priorities.items():
         if (first := observed.setdefault(weight, name)) != name:
@@ -132,7 +132,7 @@ def reserved_class(environment: Environment) -> Problems:
 
 @rule("GOV011", INFO, on=Environment, source="slurm-limits")
 def waits_within_a_quota(environment: Environment) -> Problems:
-    """Classes that wait for each other within a quota."""
+    """No preemption within a quota that is used up."""
     governance = environment.governance
     teams = [name for name, team in governance.teams.items() if team.quota and team.preempt == "lower_priority"]
     if on_slurm(environment) and len(governance.priorities) > 1 and teams:
@@ -140,7 +140,7 @@ def waits_within_a_quota(environment: Environment) -> Problems:
             ("governance", "priorities"),
             f"higher classes of {listed(teams, 'and')} stop lower ones where nodes are short; where the quota is used "
             "up, Slurm stops nothing and the higher class goes first when a job ends",
-            "nothing, if that is good enough; preempt: never says that none is ever stopped",
+            "accept this; or set `preempt: never`, so that no class ever stops another",
         )
 
 
@@ -178,7 +178,7 @@ def known_groups(environment: Environment) -> Problems:
 
 @rule("USR003", ERROR, on=Environment, source="hyperpod-field-notes", final=True)
 def own_names(environment: Environment) -> Problems:
-    """A name that the image has already."""
+    """Reserved user or group name."""
     for section in ("users", "user_groups"):
         for name in getattr(environment, section):
             if name in _TAKEN:

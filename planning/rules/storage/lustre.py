@@ -17,7 +17,7 @@ def _new_tiered(lustre: Lustre) -> bool:
 
 @rule("STO001", ERROR, on=Lustre, source="fsx-lustre", final=True)
 def throughput(lustre: Lustre) -> Problems:
-    """A throughput that SSD file systems do not have."""
+    """Invalid SSD throughput."""
     allowed = limits().lustre.throughput
     if _new_ssd(lustre) and lustre.throughput not in allowed:
         yield Problem(
@@ -30,27 +30,27 @@ def throughput(lustre: Lustre) -> Problems:
 
 @rule("STO002", ERROR, on=Lustre, source="fsx-api", final=True)
 def capacity(lustre: Lustre) -> Problems:
-    """A capacity between two steps."""
+    """Invalid SSD capacity."""
     if _new_ssd(lustre) and not lustre.efa:
         yield from _capacity(lustre.capacity_gib)
 
 
 @rule("STO003", ERROR, on=Lustre, source="fsx-efa fsx-api", final=True)
 def efa_capacity(lustre: Lustre) -> Problems:
-    """A capacity between two steps of an EFA file system."""
+    """Invalid SSD capacity with EFA."""
     gib, step = lustre.capacity_gib, limits().lustre.efa_capacity_step_gib.get(lustre.throughput)
     if _new_ssd(lustre) and lustre.efa and step and (gib is None or gib % step):
         yield Problem(
             "capacity_gib",
             f"capacity_gib is {gib or 'not given'}; with EFA at {lustre.throughput} MB/s per TiB allowed: "
             f"multiples of {step}",
-            f"the nearest are {_around(gib, step)}" if gib else f"set {step} or more",
+            f"use {_around(gib, step)}" if gib else f"set {step} or more",
         )
 
 
 @rule("STO004", ERROR, on=Lustre, source="fsx-metadata", final=True)
 def metadata(lustre: Lustre) -> Problems:
-    """Metadata operations that FSx does not offer."""
+    """Invalid metadata IOPS."""
     iops, known = lustre.metadata_iops, limits().lustre
     if _new_tiered(lustre) and iops not in known.tiering_metadata_iops:
         yield Problem(
@@ -76,7 +76,7 @@ def metadata(lustre: Lustre) -> Problems:
 
 @rule("STO005", ERROR, on=Lustre, source="fsx-api", final=True)
 def version(lustre: Lustre) -> Problems:
-    """A metadata configuration on Lustre 2.12."""
+    """Metadata configuration on Lustre 2.12."""
     needed = limits().lustre.metadata_version
     wants = {
         "efa": lustre.efa,
@@ -94,7 +94,7 @@ def version(lustre: Lustre) -> Problems:
 
 @rule("STO006", ERROR, on=Lustre, source="fsx-lustre", final=True)
 def throughput_capacity(lustre: Lustre) -> Problems:
-    """A throughput capacity that intelligent tiering does not have."""
+    """Invalid throughput capacity of intelligent tiering."""
     total, step, most = (
         lustre.throughput_capacity or 0,
         limits().lustre.tiering_throughput_step,
@@ -112,7 +112,7 @@ def throughput_capacity(lustre: Lustre) -> Problems:
 
 @rule("STO007", ERROR, on=Lustre, source="fsx-cache", final=True)
 def read_cache(lustre: Lustre) -> Problems:
-    """A read cache without a size, or of a size that is not allowed."""
+    """Missing or invalid read cache size."""
     cache = lustre.read_cache
     if not _new_tiered(lustre) or cache is None:
         return
@@ -161,7 +161,7 @@ def repository_backups(lustre: Lustre) -> Problems:
 
 @rule("STO010", ERROR, on=Lustre, source="fsx-association", final=True)
 def repository_paths(lustre: Lustre) -> Problems:
-    """Two repositories in one folder."""
+    """Overlapping repository folders."""
     for index, later in enumerate(lustre.repositories):
         for earlier in lustre.repositories[:index]:
             # Either may hold the other.
@@ -175,7 +175,7 @@ def repository_paths(lustre: Lustre) -> Problems:
 
 @rule("STO011", WARNING, on=Lustre, source="fsx-repositories")
 def repository_prefixes(lustre: Lustre) -> Problems:
-    """Two repositories export to one prefix."""
+    """Overlapping export prefixes."""
     exporting = [(index, each) for index, each in enumerate(lustre.repositories) if each.export_events]
     for position, (index, later) in enumerate(exporting):
         for _, earlier in exporting[:position]:
@@ -190,7 +190,7 @@ def repository_prefixes(lustre: Lustre) -> Problems:
 
 @rule("STO012", WARNING, on=Lustre, source="")
 def other_class(lustre: Lustre) -> Problems:
-    """Settings of the other storage class."""
+    """Setting of another storage class."""
     if lustre.existing:
         return
     foreign = {"ssd": ("throughput_capacity", "read_cache"), "intelligent_tiering": ("capacity_gib", "throughput")}[
@@ -203,7 +203,7 @@ def other_class(lustre: Lustre) -> Problems:
 
 @rule("STO013", WARNING, on=Lustre, source="")
 def existing(lustre: Lustre) -> Problems:
-    """Settings that an existing file system does not take."""
+    """Setting without effect on an existing file system."""
     if lustre.existing:
         # These say where and how it is mounted, which is this environment's own.
         for field in sorted(lustre.model_fields_set - {"zone", "mount", "existing", "efa", "claims"}):
@@ -228,7 +228,7 @@ def single_copy(lustre: Lustre) -> Problems:
 
 @rule("STO015", ERROR, on=RestrictedLustre, source="cfn-cluster fsx-lustre", final=True)
 def restricted(lustre: RestrictedLustre) -> Problems:
-    """A size that restricted groups' scratch cannot have."""
+    """Invalid scratch size of a restricted group."""
     if lustre.throughput not in (allowed := limits().lustre.throughput):
         yield Problem(
             "throughput",
@@ -244,15 +244,15 @@ def _capacity(gib: int | None) -> Problems:
         yield Problem(
             "capacity_gib",
             f"capacity_gib is {gib or 'not given'}; allowed: {first} and multiples of {step}",
-            f"the nearest are {_around(gib, step, first)}" if gib else f"set {first} or more",
+            f"use {_around(gib, step, first)}" if gib else f"set {first} or more",
         )
 
 
 def _around(value: int, step: int, first: int = 0) -> str:
-    """The allowed values around `value`, when `first` and multiples of `step` are allowed."""
+    """The allowed values around `value`, if `first` and multiples of `step` are allowed."""
     below = value // step * step
     # The first allowed value is smaller than a step.
-    return listed(sorted({below or first, below + step} - {0}), "and")
+    return listed(sorted({below or first, below + step} - {0}))
 
 
 def within(inner: str, outer: str) -> bool:

@@ -54,7 +54,7 @@ def mounts(storage: Storage) -> Iterator[tuple[Path, str]]:
 
 @rule("STO020", ERROR, on=OpenZfs, source="fsx-openzfs", final=True)
 def openzfs_throughput(home: OpenZfs) -> Problems:
-    """A throughput that OpenZFS does not have."""
+    """Invalid OpenZFS throughput."""
     known = limits().openzfs
     first = home.deployment.endswith("_1") and not home.in_two_zones
     allowed = known.throughput_generation_1 if first else known.throughput_generation_2
@@ -68,7 +68,7 @@ def openzfs_throughput(home: OpenZfs) -> Problems:
 
 @rule("STO029", ERROR, on=OpenZfs, source="fsx-api", final=True)
 def openzfs_iops(home: OpenZfs) -> Problems:
-    """Fewer SSD operations than come with the capacity."""
+    """SSD IOPS below the minimum of the capacity."""
     least = limits().openzfs.iops_per_gib * home.capacity_gib
     if home.iops != "automatic" and home.iops < least:
         yield Problem(
@@ -80,7 +80,7 @@ def openzfs_iops(home: OpenZfs) -> Problems:
 
 @rule("STO032", ERROR, on=OpenZfs, source="fsx-openzfs", final=True)
 def second_zone(home: OpenZfs) -> Problems:
-    """A second zone of OpenZFS without its deployment, or the other way round."""
+    """OpenZFS deployment and standby zone disagree."""
     only = {field: getattr(home, field) for field in ("standby_zone", "endpoint_cidr", "route_tables")}
     if home.in_two_zones and home.standby_zone is None:
         yield Problem(
@@ -103,7 +103,7 @@ def second_zone(home: OpenZfs) -> Problems:
 
 @rule("STO033", ERROR, on=Environment, source="fsx-openzfs", final=True)
 def ways_to_two_zones(environment: Environment) -> Problems:
-    """A home in two zones to which nodes have no way."""
+    """Home file system without route tables."""
     home, network = environment.storage.home, environment.network
     if home is None or not home.openzfs.in_two_zones:
         return
@@ -127,7 +127,7 @@ def ways_to_two_zones(environment: Environment) -> Problems:
 
 @rule("STO034", ERROR, on=Environment, source="fsx-openzfs", final=True)
 def endpoint_range(environment: Environment) -> Problems:
-    """A range of home's addresses that is a subnet's."""
+    """Home endpoint range overlaps a subnet."""
     home, network = environment.storage.home, environment.network
     specified = home.openzfs.endpoint_cidr if home else None
     for subnet in planned(network) if specified else ():
@@ -141,7 +141,7 @@ def endpoint_range(environment: Environment) -> Problems:
 
 @rule("STO021", ERROR, on=Storage, source="", final=True)
 def mount_once(storage: Storage) -> Problems:
-    """Two file systems on one mount point."""
+    """Two file systems on the same mount point."""
     observed: list[str] = []
     for path, mount in mounts(storage):
         for other in observed:
@@ -156,7 +156,7 @@ def mount_once(storage: Storage) -> Problems:
 
 @rule("STO030", ERROR, on=Environment, source="", final=True)
 def claim_once(environment: Environment) -> Problems:
-    """A claim of Lustre that cannot be made."""
+    """Lustre claim in a team's namespace."""
     observed: dict[tuple[str, str], str] = {}
     engine, of_teams = environment.governance.engine, environment.governance.teams
     teams = {team_namespace(engine, team): team for team in of_teams} if engine else {}
@@ -178,7 +178,7 @@ def claim_once(environment: Environment) -> Problems:
 
 @rule("STO031", INFO, on=Environment, source="")
 def claim_of_nobody(environment: Environment) -> Problems:
-    """A claim of Lustre that no job of the file mounts."""
+    """Lustre claim that no job mounts."""
     mounted = {
         (job.namespace or "default", mount.claim)
         for job in environment.jobs.values()
@@ -196,7 +196,7 @@ def claim_of_nobody(environment: Environment) -> Problems:
 
 @rule("STO022", ERROR, on=Storage, source="", final=True)
 def mount_point(storage: Storage) -> Problems:
-    """A mount point that the node needs itself."""
+    """Reserved mount point."""
     for path, mount in mounts(storage):
         if {".", ".."} & set(mount.split("/")):
             yield Problem(path, f"mount is {mount}; allowed: a path without . and ..", "write the path in full")
@@ -241,7 +241,7 @@ def bucket_name(buckets: Buckets) -> Problems:
 
 @rule("STO025", WARNING, on=Buckets, source="")
 def separate_buckets(buckets: Buckets) -> Problems:
-    """One bucket for scripts and checkpoints."""
+    """Same bucket for scripts and checkpoints."""
     if buckets.lifecycle and buckets.lifecycle == buckets.checkpoints:
         yield Problem(
             "checkpoints",
@@ -253,7 +253,7 @@ def separate_buckets(buckets: Buckets) -> Problems:
 
 @rule("STO026", WARNING, on=Environment, source="")
 def destroyed_data(environment: Environment) -> Problems:
-    """Data that is deleted with its stack."""
+    """Data deleted with its stack."""
     retained = [name for name, lustre in environment.storage.lustres.items() if lustre.existing is None]
     retained += ["home"] if environment.storage.home else []
     if environment.protection == "destroy" and retained and environment.account != SANDBOX_ACCOUNT:
@@ -266,7 +266,7 @@ def destroyed_data(environment: Environment) -> Problems:
 
 @rule("STO027", WARNING, on=Environment, source="fsx-clients")
 def efa_client_image(environment: Environment, types: Catalog) -> Problems:
-    """An own image on a file system with EFA."""
+    """Custom image on a file system with EFA."""
     # Lustre over EFA needs a client of a certain age, which HyperPod's own images have.
     serving = {lustre.zone for lustre in environment.storage.lustres.values() if lustre.efa}
     for name, group in environment.instance_groups.items():
@@ -293,7 +293,7 @@ def home_backups(environment: Environment) -> Problems:
 
 @rule("LIF001", ERROR, on=Buckets, source="api-lifecycle")
 def lifecycle_bucket(buckets: Buckets) -> Problems:
-    """A lifecycle bucket of a name that HyperPod does not document."""
+    """Lifecycle bucket name without the sagemaker- prefix."""
     prefix = limits().cluster.lifecycle_bucket_prefix
     if buckets.lifecycle and not buckets.lifecycle.startswith(prefix):
         yield Problem(

@@ -1,5 +1,6 @@
 """Names and sentences use the terms of docs/glossary.md, and statements stay flat enough to read once."""
 
+import argparse
 import ast
 import re
 import subprocess
@@ -10,11 +11,15 @@ from pathlib import Path
 import pytest
 
 import language
+import rule_pages
 from language import PACKAGES, ROOT, Use
+from podwright.operations.cli import COMMANDS, parser_of
+from podwright.operations.command_help import parsers
 from podwright.planning.rules.pages import titles
 
 GLOSSARY = ROOT / "docs/glossary.md"
 LONG = 15
+LONGEST_TITLE = 66
 WITHOUT = (
     "docs/decisions/",
     "tests/snapshot/",
@@ -51,10 +56,72 @@ def test_titles_of_findings_name_what_is_wrong() -> None:
     odd = [
         f"{id}: {title}; say {instead}"
         for id, title in titles().items()
-        for pattern, instead in {**language.PHRASES, **language.TITLES}.items()
+        for pattern, instead in {**language.PHRASES, **language.TITLES, **language.TITLE_SENTENCES}.items()
         if re.search(pattern, title)
     ]
     assert odd == [], "\n".join(odd)
+
+
+def test_titles_of_findings_are_short_and_different() -> None:
+    assert {id: title for id, title in titles().items() if len(title) > LONGEST_TITLE or title.endswith(".")} == {}
+    assert [title for title, count in Counter(titles().values()).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("id", sorted(rule_pages.cases()))
+def test_a_hint_says_what_to_do(id: str) -> None:
+    """It begins with a verb, after the name of a condition or a quoted command at most."""
+    case = rule_pages.cases()[id]
+    hints = [item.hint for item in rule_pages.findings_in(case, case.found) if item.id == id]
+    assert hints
+    assert [hint for hint in hints if not begins_with_an_action(hint)] == []
+
+
+def begins_with_an_action(hint: str) -> bool:
+    return next(iter(re.findall(r"[a-z]+", hint.lower())), "") in language.ACTIONS
+
+
+def help_texts() -> list[tuple[str, str]]:
+    """Every line of help of the command line, with the command and the option that it is of."""
+    texts = [(command.name, command.help) for command in COMMANDS]
+    for name, parser in parsers("", parser_of()):
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                texts += [(f"{name} {choice.dest}", choice.help or "") for choice in action._choices_actions]
+            elif not isinstance(action, argparse._HelpAction):
+                texts.append((f"{name} {(action.option_strings or [action.dest])[0]}".strip(), action.help or ""))
+    return texts
+
+
+def odd_helps(texts: list[tuple[str, str]]) -> list[str]:
+    """What of lines of help is no plain phrase: a verb or a noun, without an article or a full stop."""
+    return [
+        f"{about}: {text!r}; say {instead}"
+        for about, text in texts
+        for pattern, instead in {**language.HELP, r"^$|\.$|^(?:An?|The) ": "a phrase"}.items()
+        if re.search(pattern, text.partition(" (default")[0])
+    ]
+
+
+def test_help_texts_are_plain_phrases() -> None:
+    assert odd_helps(help_texts()) == []
+    assert len(help_texts()) > 500
+
+
+def test_descriptions_of_commands_are_plain_sentences() -> None:
+    odd = [
+        f"{name}: “{match[0]}”; say {instead}"
+        for name, parser in parsers("", parser_of())
+        for pattern, instead in language.HELP.items()
+        if (match := re.search(pattern, " ".join((parser.description or "").split())))
+    ]
+    assert odd == []
+
+
+def test_what_does_not_scan_is_seen() -> None:
+    odd = odd_helps([("run", "so many nodes"), ("run --x", "what it takes along."), ("run --y", "number of nodes")])
+    assert [line.partition(":")[0] for line in odd] == ["run", "run", "run --x", "run --x", "run --x"]
+    assert not begins_with_an_action("nothing, if that is good enough")
+    assert begins_with_an_action("use one of these")
 
 
 def test_a_forbidden_word_is_named_with_its_line(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_plan_is_searched_for_bought_once_shown_and_extended(
     plan = load_environment(file).environment.training_plans["trainium"]
     assert (plan.arn, plan.zone) == (bought["plan"]["arn"], "euw1-az1")
     assert "# the pilot" in file.read_text()
-    assert capacity("extend", "pilot", "trainium", "--days", "7", "--yes", "--max-upfront", "100000") == 0
+    assert capacity("extend", "pilot", "trainium", "--duration", "7d", "--yes", "--max-upfront", "100000") == 0
     capsys.readouterr()
     assert capacity("show", "pilot", "--json") == 0
     [shown] = json.loads(capsys.readouterr().out)["plans"]

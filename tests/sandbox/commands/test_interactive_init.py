@@ -150,5 +150,5 @@ def test_an_end_of_the_answers_is_no_traceback(
 def test_nobody_is_asked_in_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
     assert init(tmp_path) == 2
-    assert "nobody can be asked here" in capsys.readouterr().err
+    assert "a confirmation needs a terminal" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

@@ -130,7 +130,7 @@ class SandboxEnvironment:
         assert destroy.run(args) == 0
 
     def plan(self, capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
-        self.destroy("--plan", "--json", *options)
+        self.destroy("--dry-run", "--json", *options)
         return json.loads(capsys.readouterr().out)
 
 
@@ -295,7 +295,7 @@ def test_a_rehearsal_ends_with_nothing_left(simulated: SandboxEnvironment, aws: 
     }
     simulated.stack("eks", eks)
     buckets = {simulated.bucket("storage", "a", "Retain", protected=True), simulated.bucket("capacity", "b", "Delete")}
-    simulated.destroy("--plan", "--sandbox", "--yes")
+    simulated.destroy("--dry-run", "--sandbox", "--yes")
     assert len(simulated.names()) == 4
     simulated.destroy("--sandbox", "--yes")
     assert simulated.names() == set()

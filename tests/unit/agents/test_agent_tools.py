@@ -88,7 +88,7 @@ READS: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("check", {"environment": "prod"}, ("check", "prod", "--json")),
     ("explain", {"id": "NET003"}, ("explain", "NET003")),
     ("cost", {"environment": "prod"}, ("cost", "prod", "--json")),
-    ("size", {"parameters": "70B", "instances": 4}, ("size", "--parameters=70B", "--instances=4", "--json")),
+    ("size", {"parameters": "70B", "count": 4}, ("size", "--parameters=70B", "--count=4", "--json")),
     ("quotas", {"environment": "prod"}, ("quotas", "prod", "--json")),
     (
         "simulate",

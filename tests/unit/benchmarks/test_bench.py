@@ -145,8 +145,8 @@ def test_says_what_is_wrong_with_a_file(
 
 
 def test_wants_files_or_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "name result files, or --cluster ENV" in shown(capsys, code=2)
-    assert "name result files" in shown(capsys, file(tmp_path, *gpus(700)), "--cluster", "prod", code=2)
+    assert "name result files, or --environment ENV" in shown(capsys, code=2)
+    assert "name result files" in shown(capsys, file(tmp_path, *gpus(700)), "--environment", "prod", code=2)
     assert "no such file" in shown(capsys, str(tmp_path / "missing"), code=2)
 
 
@@ -207,5 +207,5 @@ def test_everything_lies_inside_the_picture() -> None:
 
 def test_writes_the_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "results.svg"
-    assert f"Picture: {target}" in shown(capsys, file(tmp_path, *gpus(700)), "--picture", str(target))
+    assert f"Picture: {target}" in shown(capsys, file(tmp_path, *gpus(700)), "--out", str(target))
     assert len(dots(ElementTree.fromstring(target.read_text()))) == 1

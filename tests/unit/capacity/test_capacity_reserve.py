@@ -48,9 +48,9 @@ def test_without_the_name_nothing_is_bought(
 @pytest.mark.parametrize(
     ("arguments", "output"),
     [
-        ((), "nobody can be asked here"),
+        ((), "a confirmation needs a terminal"),
         (("--yes",), "--yes buys without asking, and needs a limit"),
-        (("--max-upfront", "900000"), "nobody can be asked here"),
+        (("--max-upfront", "900000"), "a confirmation needs a terminal"),
         (("--yes", "--max-upfront", "0"), "--max-upfront is 0"),
         ((*YES, "--nothing-was-bought"), "--nothing-was-bought is what a person has seen"),
     ],
@@ -213,7 +213,7 @@ def test_a_plan_of_the_sandbox_never_gets_into_the_file_of_an_account(
 ) -> None:
     assert reserve(capacity_account, *YES, "--sandbox") == 0
     assert f"The file stays as it is, because this was the sandbox. It would say: arn {ARN}" in capsys.readouterr().out
-    assert capacity_account.run("extend", "prod", "h200-q1", "--days", "7", *YES, "--sandbox", "--json") == 0
+    assert capacity_account.run("extend", "prod", "h200-q1", "--duration", "7d", *YES, "--sandbox", "--json") == 0
     assert "file" not in json.loads(capsys.readouterr().out)
     assert (len(capacity_account.charges), capacity_account.file.read_text()) == (2, FILE)
 

@@ -17,7 +17,7 @@ from podwright.planning.purchase.offers import Request
 from podwright.sandbox.training_plans.faults import Fault, client_error
 from podwright.sandbox.training_plans.offers import Supply
 
-ASKED = ("--type", "ml.p5en.48xlarge", "--count", "16", "--days", "28")
+ASKED = ("--type", "ml.p5en.48xlarge", "--count", "16", "--duration", "28d")
 Search = Callable[..., dict[str, Any]]
 
 
@@ -156,7 +156,7 @@ def test_what_further_searches_could_not_ask_is_said(capacity_account: CapacityA
 
 
 def test_ultraservers_are_searched_for_by_their_number(capacity_account: CapacityAccount, search: Search) -> None:
-    actual = search("--ultraserver-type", "ml.u-p6e-gb200x72", "--ultraserver-count", "1", "--days", "7")
+    actual = search("--ultraserver-type", "ml.u-p6e-gb200x72", "--ultraserver-count", "1", "--duration", "7d")
     offers = actual["regions"][0]["offers"]
     assert {(part["ultraserver_count"], part["count"]) for offer in offers for part in offer["parts"]} == {(1, 18)}
     whole = next(offer for offer in offers if len(offer["parts"]) == 1)
@@ -167,11 +167,11 @@ def test_ultraservers_are_searched_for_by_their_number(capacity_account: Capacit
         "ultraserver_type: ml.u-p6e-gb200x72\n    ultraserver_count: 2\n    count: 36",
     )
     capacity_account.file.write_text(text.replace("max_upfront_usd: 900000", ""))
-    assert search("h200-q1", "--days", "2")["asked"].startswith("2 × ml.u-p6e-gb200x72 for 2 days")
+    assert search("h200-q1", "--duration", "2d")["asked"].startswith("2 × ml.u-p6e-gb200x72 for 2 days")
 
 
 def test_options_win_over_the_plan(search: Search) -> None:
-    asked = search("h200-q1", "--count", "8", "--zone", "usw2-az3", "--days", "7", "--start-after", "2027-01-11")[
+    asked = search("h200-q1", "--count", "8", "--zone", "usw2-az3", "--duration", "7d", "--start-after", "2027-01-11")[
         "asked"
     ]
     assert asked == "8 × ml.p5en.48xlarge for 7 days from 2027-01-11 in usw2-az3 for at most 900,000 USD"
@@ -183,13 +183,19 @@ def test_options_win_over_the_plan(search: Search) -> None:
     ("arguments", "output"),
     [
         ((), "what shall be searched for?"),
-        (("--type", "ml.p5en.48xlarge", "--days", "7"), "what shall be searched for?"),
+        (("--type", "ml.p5en.48xlarge", "--duration", "7d"), "what shall be searched for?"),
         ((*ASKED, "--ultraserver-type", "ml.u-p6e-gb200x72"), "what shall be searched for?"),
         (("nothing",), "prod has no training plan nothing"),
-        (("--type", "ml.p5.49xlarge", "--count", "1", "--days", "1"), "training plans do not reserve ml.p5.49xlarge"),
-        (("--type", "ml.g5.xlarge", "--count", "1", "--days", "1"), "they reserve ml.p4d.24xlarge"),
-        (("--ultraserver-type", "ml.u-x", "--ultraserver-count", "1", "--days", "1"), "it takes ml.u-p6e-gb200x36"),
-        ((*ASKED, "--days", "183"), "--days is 183; allowed are 1 to 182"),
+        (
+            ("--type", "ml.p5.49xlarge", "--count", "1", "--duration", "1d"),
+            "training plans do not reserve ml.p5.49xlarge",
+        ),
+        (("--type", "ml.g5.xlarge", "--count", "1", "--duration", "1d"), "they reserve ml.p4d.24xlarge"),
+        (
+            ("--ultraserver-type", "ml.u-x", "--ultraserver-count", "1", "--duration", "1d"),
+            "it takes ml.u-p6e-gb200x36",
+        ),
+        ((*ASKED, "--duration", "183d"), "--duration in days is 183; allowed are 1 to 182"),
         ((*ASKED, "--count", "257"), "--count is 257; allowed are 1 to 256"),
         ((*ASKED, "--max-upfront", "-1"), "--max-upfront is -1"),
         ((*ASKED, "--zone", "us-west-2a"), "us-west-2a is a zone name"),

@@ -225,7 +225,7 @@ def test_the_command_shows_its_arithmetic(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_the_command_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ("--parameters", "600B", "--active", "40B", "--experts", "18", "--on", "ml.u-p6e-gb200x72")
+    arguments = ("--parameters", "600B", "--active", "40B", "--experts", "18", "--type", "ml.u-p6e-gb200x72")
     actual = json.loads(size(capsys, *arguments, "--headroom", "10", "--json"))
     first = actual["options"][0]
     assert (actual["minimum_accelerators"], first["instances"], first["accelerators"]) == (59, 18, 72)
@@ -241,9 +241,9 @@ def test_the_command_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "code", "text"),
     [
         (("--parameters", "10T"), 1, "--sharding full"),
-        (("--parameters", "70B", "--tensor", "3", "--instances", "4"), 1, "TP 3 × PP 1 does not divide 32"),
-        (("--parameters", "70B", "--tensor", "8", "--instances", "1"), 1, "157.5 GB on an accelerator"),
-        (("--parameters", "70B", "--on", "ml.m5.large"), 2, "no accelerators"),
+        (("--parameters", "70B", "--tensor", "3", "--count", "4"), 1, "TP 3 × PP 1 does not divide 32"),
+        (("--parameters", "70B", "--tensor", "8", "--count", "1"), 1, "157.5 GB on an accelerator"),
+        (("--parameters", "70B", "--type", "ml.m5.large"), 2, "no accelerators"),
         (("--parameters", "70B", "--active", "80B"), 2, "at most all"),
         (("--parameters", "70B", "--manifest", "job"), 2, "needs no ComputeDomain"),
     ],
@@ -268,7 +268,7 @@ def test_sizes_that_mean_nothing(capsys: pytest.CaptureFixture[str], text: str) 
 
 
 def test_the_manifest_of_a_job(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ("--parameters", "600B", "--active", "40B", "--on", "ml.u-p6e-gb200x72", "--headroom", "10")
+    arguments = ("--parameters", "600B", "--active", "40B", "--type", "ml.u-p6e-gb200x72", "--headroom", "10")
     text = size(capsys, *arguments, "--manifest", "moe", "--namespace", "hyperpod-ns-research")
     assert "kind: ComputeDomain" in text
     assert "numNodes: 18" in text

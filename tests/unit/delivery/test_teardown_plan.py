@@ -193,10 +193,10 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TeardownAccount:
 def test_the_plan_alone_changes_nothing(account: TeardownAccount, capsys: pytest.CaptureFixture[str]) -> None:
     account.stacks("prod-eks")
     account.plan.blockers = [BALANCER]
-    assert account.destroy("--plan", "--json") == 0
+    assert account.destroy("--dry-run", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["going"], shown["blockers"][0]["by"]) == (["prod-eks"], "you")
-    assert account.destroy("--plan") == 0
+    assert account.destroy("--dry-run") == 0
     assert "1  prod-eks" in capsys.readouterr().out
     assert account.cdk.calls == []
     assert not (account.project / ".podwright").exists()
@@ -215,7 +215,7 @@ def test_the_name_is_typed_and_the_plan_printed_before(
     account: TeardownAccount, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     account.stacks("prod-eks")
-    with pytest.raises(CommandError, match="nobody can be asked here"):
+    with pytest.raises(CommandError, match="a confirmation needs a terminal"):
         account.destroy()
     monkeypatch.setattr("sys.stdin", type("Tty", (io.StringIO,), {"isatty": lambda _: True})())
     monkeypatch.setattr("builtins.input", lambda _: "y")

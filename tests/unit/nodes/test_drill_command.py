@@ -61,7 +61,7 @@ def drill(*arguments: str) -> int:
 def test_a_label_begins_a_drill_and_the_record_is_kept(
     drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert drill("--node", f"hyperpod-{BROKEN}", "--kind", "label-replace", "--yes") == 0
+    assert drill("--node", f"hyperpod-{BROKEN}", "--fault", "label-replace", "--yes") == 0
     (words,) = drill_cluster.kubectl.done
     assert words == (
         "label",
@@ -96,20 +96,24 @@ def test_a_file_that_is_no_drill_is_named(
 
 
 def test_another_action_than_expected_fails(drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str]) -> None:
-    assert drill("--node", BROKEN, "--kind", "label-reboot", "--yes") == 1
+    assert drill("--node", BROKEN, "--fault", "label-reboot", "--yes") == 1
     assert "HyperPod did a replacement, where a reboot was expected." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("arguments", "change", "output"),
     [
-        (("--kind", "xid-replace"), ("drills: true", "drills: false"), "prod does not allow drills"),
-        (("--kind", "xid-replace"), ("observability: {drills: true}\n", ""), "prod does not allow drills"),
-        (("--kind", "slurm-reboot"), None, "prod has no drill slurm-reboot"),
-        (("--kind", "xid-replace", "--node", "i-00000000000000009"), None, "no node of this cluster"),
-        (("--kind", "xid-replace"), ("cluster: {name: prod}", "cluster: {name: prod, node_recovery: none}"), "is none"),
-        (("--kind", "xid-replace"), ("ml.p5en.48xlarge", "ml.m5.8xlarge"), "has no nvidia accelerators"),
-        (("--kind", "xid-replace"), None, "nobody can be asked here"),
+        (("--fault", "xid-replace"), ("drills: true", "drills: false"), "prod does not allow drills"),
+        (("--fault", "xid-replace"), ("observability: {drills: true}\n", ""), "prod does not allow drills"),
+        (("--fault", "slurm-reboot"), None, "prod has no drill slurm-reboot"),
+        (("--fault", "xid-replace", "--node", "i-00000000000000009"), None, "no node of this cluster"),
+        (
+            ("--fault", "xid-replace"),
+            ("cluster: {name: prod}", "cluster: {name: prod, node_recovery: none}"),
+            "is none",
+        ),
+        (("--fault", "xid-replace"), ("ml.p5en.48xlarge", "ml.m5.8xlarge"), "has no nvidia accelerators"),
+        (("--fault", "xid-replace"), None, "a confirmation needs a terminal"),
     ],
 )
 def test_what_is_refused(

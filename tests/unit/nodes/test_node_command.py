@@ -60,7 +60,7 @@ def run(*arguments: str) -> int:
 def test_a_replacement_names_what_is_lost_and_waits(
     drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("replace", "prod", f"hyperpod-{BROKEN}", "--yes", "--wait", "60") == 0
+    assert run("replace", "prod", f"hyperpod-{BROKEN}", "--yes", "--wait", "60m") == 0
     assert drill_cluster.calls == [("replace", [BROKEN])]
     output = capsys.readouterr()
     assert f"{BROKEN}: hyperpod-ns-research/hyperpodpytorchjob/llama runs on it" in output.err
@@ -70,7 +70,7 @@ def test_a_replacement_names_what_is_lost_and_waits(
 
 
 def test_what_does_not_come_in_time_fails(drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("replace", "prod", BROKEN, "--yes", "--wait", "10", "--json") == 1
+    assert run("replace", "prod", BROKEN, "--yes", "--wait", "10m", "--json") == 1
     assert json.loads(capsys.readouterr().out)["seconds"] == {BROKEN: None}
 
 
@@ -110,7 +110,7 @@ def test_a_drill_on_slurm_says_what_to_run_and_follows(
     drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("environments/prod.yaml").write_text(SLURM.replace("TYPE", "compute, partition: gpu"))
-    assert main(["drill", "fault", "prod", "--node", BROKEN, "--kind", "slurm-replace", "--yes"]) == 0
+    assert main(["drill", "fault", "prod", "--node", BROKEN, "--fault", "slurm-replace", "--yes"]) == 0
     output = capsys.readouterr()
     assert 'sudo scontrol update node=ip-10-16-0-7 state=fail reason="Action:Replace"' in output.err
     assert "came for it" in output.out
@@ -129,7 +129,7 @@ def checked(drill_cluster: DrillCluster, *last: dict[str, str]) -> None:
 
 def test_a_health_check_of_a_group(drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str]) -> None:
     checked(drill_cluster, BOTH)
-    assert run("health-check", "prod", "--group", "h200", "--yes", "--wait", "60", "--json") == 0
+    assert run("health-check", "prod", "--group", "h200", "--yes", "--wait", "60m", "--json") == 0
     ((_, [asked]),) = drill_cluster.calls
     assert asked == {
         "InstanceGroupName": "h200",
@@ -151,7 +151,7 @@ def test_a_node_that_does_not_pass(
     drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str], last: list[dict[str, str]], status: dict[str, Any]
 ) -> None:
     checked(drill_cluster, *last)
-    assert run("health-check", "prod", BROKEN, OTHER, "--yes", "--wait", "60", "--json") == 1
+    assert run("health-check", "prod", BROKEN, OTHER, "--yes", "--wait", "60m", "--json") == 1
     assert json.loads(capsys.readouterr().out)["status"] == status
 
 
@@ -159,7 +159,7 @@ def test_a_check_that_was_never_seen_is_not_passed(
     drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     drill_cluster.moments = [WHOLE]
-    assert run("health-check", "prod", BROKEN, "--check", "stress", "--yes", "--wait", "1") == 1
+    assert run("health-check", "prod", BROKEN, "--check", "stress", "--yes", "--wait", "1m") == 1
     assert capsys.readouterr().out == f"{BROKEN}: Running; no check was seen\n"
 
 

@@ -72,7 +72,7 @@ def test_rules_are_prometheus_own(file: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_the_manager(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made = YAML(typ="safe").load(printed(capsys, file, "--manager"))
+    made = YAML(typ="safe").load(printed(capsys, file, "--alert-manager"))
     config = YAML(typ="safe").load(made["alertmanager_config"])
     topics = [item["topic_arn"] for item in config["receivers"][0]["sns_configs"]]
     assert topics == ["arn:aws:sns:us-west-2:111122223333:TOPIC-FOR-MAIL"]

@@ -49,7 +49,7 @@ def test_export_writes_a_file_for_each_dashboard(project: Path, capsys: pytest.C
     [
         pytest.param(("export", "plain"), 1, "plain has no observability", id="not observed"),
         pytest.param(("export", "off"), 1, "off measures nothing that could be shown", id="metrics off"),
-        pytest.param(("preview", "sandbox", "--hours", "0"), 2, "--hours is 0", id="no time"),
+        pytest.param(("preview", "sandbox", "--days", "0"), 2, "--days is 0", id="no time"),
         pytest.param(("preview", "sandbox", "--fault", "flood"), 2, "no fault is called flood", id="unknown fault"),
     ],
 )

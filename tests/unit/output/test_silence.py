@@ -34,14 +34,14 @@ SLOW = {
     "preflight prod": (ACCOUNT, "preflight.command.preflight"),
     "spend prod": (ACCOUNT, "spend.command.report"),
     "diff prod --assembly none": (ACCOUNT, "effects.command.change_set"),
-    "destroy prod --plan": (ACCOUNT, "teardown.command.wait_for_earlier_run"),
+    "destroy prod --dry-run": (ACCOUNT, "teardown.command.wait_for_earlier_run"),
     "jobs two-teams": (ACCOUNT, "jobs.reach.kubectl_of"),
     "why two-teams none": (ACCOUNT, "jobs.reach.kubectl_of"),
     "stop two-teams none": (ACCOUNT, "jobs.reach.kubectl_of"),
     "logs two-teams none": (ACCOUNT, "jobs.reach.kubectl_of"),
     "capacity show prod": (ACCOUNT, "capacity.command.account_plans"),
-    "capacity search prod --type ml.p5.48xlarge --count 2 --days 7": (ACCOUNT, "capacity.command.ask"),
-    "bench show --cluster prod": (ACCOUNT, "benchmarks.command.published"),
+    "capacity search prod --type ml.p5.48xlarge --count 2 --duration 7d": (ACCOUNT, "capacity.command.ask"),
+    "bench show --environment prod": (ACCOUNT, "benchmarks.command.published"),
     "upgrade prod": (ACCOUNT, "upgrade.plan.existing_cluster"),
     "gate prod": (ACCOUNT, "gates.command.Keeper"),
     "canary prod": (ACCOUNT, "canary.command.cluster"),
@@ -59,7 +59,7 @@ SLOW = {
     "connect prod": (ACCOUNT, "kubernetes.connect.eks_cluster"),
     "workers shared-platform-wanted": (ACCOUNT, "workers.command.eks_cluster"),
     "shell i-0123456789abcdef0": ("commands.shell.account_of", "commands.shell.nodes"),
-    "drill fault sandbox --node i-0123456789abcdef0 --kind xid-replace": (ACCOUNT, "drills.command.nodes"),
+    "drill fault sandbox --node i-0123456789abcdef0 --fault xid-replace": (ACCOUNT, "drills.command.nodes"),
 }
 
 

@@ -81,7 +81,7 @@ def test_checks_run_at_once_and_the_late_ones_are_skipped(monkeypatch: pytest.Mo
     assert time.monotonic() - started < 120
     assert [outcomes[id].notes for id in ("PRE001", "PRE002", "PRE003")] == [("met",)] * 3
     assert outcomes["PRE004"].status == "skipped"
-    assert outcomes["PRE004"].skipped[0].startswith("no answer within 5 s; `podwright preflight --seconds 30`")
+    assert outcomes["PRE004"].skipped[0].startswith("no answer within 5 s; `podwright preflight --timeout 30s`")
     never.set()
 
 

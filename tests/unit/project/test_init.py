@@ -55,7 +55,7 @@ def test_starts_a_project_for_aws(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize("scenario", scenarios())
 def test_every_scenario_is_a_beginning(tmp_path: Path, scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert init(tmp_path, "--from", scenario, "--name", "mine", "--account", "444455556666") == 0
+    assert init(tmp_path, "--scenario", scenario, "--name", "mine", "--account", "444455556666") == 0
     assert "podwright deploy mine --sandbox" in capsys.readouterr().out
     text = (tmp_path / "environments/mine.yaml").read_text()
     assert "$schema=environment.schema.json\n" in text
@@ -64,18 +64,18 @@ def test_every_scenario_is_a_beginning(tmp_path: Path, scenario: str, capsys: py
 
 
 def test_a_scenario_in_another_region(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert init(tmp_path, "--from", "two-teams", "--region", "us-west-2") == 2
+    assert init(tmp_path, "--scenario", "two-teams", "--region", "us-west-2") == 2
     assert "name 2 zones of us-west-2 with --zones, for use1-az4, use1-az6" in capsys.readouterr().err
-    assert init(tmp_path, "--from", "two-teams", "--region", "us-west-2", "--zones", "usw2-az1") == 2
+    assert init(tmp_path, "--scenario", "two-teams", "--region", "us-west-2", "--zones", "usw2-az1") == 2
     assert "two-teams has 2 zones" in capsys.readouterr().err
-    assert init(tmp_path, "--from", "two-teams", "--region", "us-west-2", "--zones", "usw2-az1,usw2-az2") == 0
+    assert init(tmp_path, "--scenario", "two-teams", "--region", "us-west-2", "--zones", "usw2-az1,usw2-az2") == 0
     loaded = Project.at(tmp_path).load("two-teams").environment
     assert (loaded.region, loaded.network.zones) == ("us-west-2", ("usw2-az1", "usw2-az2"))
     assert "us-east-1" not in (tmp_path / "environments/two-teams.yaml").read_text()
 
 
 def test_a_scenario_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert init(tmp_path, "--from", "three-teams") == 2
+    assert init(tmp_path, "--scenario", "three-teams") == 2
     assert "there is no scenario three-teams\n    → there are dev, eight-and-eight" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 

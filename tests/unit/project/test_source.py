@@ -102,8 +102,8 @@ def test_quoted_merge_key_is_a_key() -> None:
 @pytest.mark.parametrize(
     ("text", "id", "line", "words"),
     [
-        ("a: 1\nb: 2\na: 3\n", "YML002", 3, "'a' stands here twice"),
-        ("a: {b: 1, c: {d: 1, d: 2}}", "YML002", 1, "'d' stands here twice"),
+        ("a: 1\nb: 2\na: 3\n", "YML002", 3, "'a' is listed twice"),
+        ("a: {b: 1, c: {d: 1, d: 2}}", "YML002", 1, "'d' is listed twice"),
         ("a: !Ref x", "YML003", 1, "!Ref"),
         ("a: !!python/object/apply:os.system [id]", "YML003", 1, "python/object"),
         ("a: !!binary aGk=", "YML003", 1, "binary"),

@@ -42,28 +42,30 @@ def found(before: str, after: str) -> list[Finding]:
     [
         pytest.param(
             '"111122223333"', "12", 1, "account is '12'; allowed: twelve digits in quotes, such as \"111122223333\"",
-            "account: AWS account id, twelve digits in quotes.", id="pattern",
+            "change account: AWS account id, twelve digits in quotes.", id="pattern",
         ),
         pytest.param(
             "count: 2", "count: two", 6, "instance_groups.system.count is 'two'; allowed: a whole number",
-            "count: Target number of instances.", id="number",
+            "change count: Target number of instances.", id="number",
         ),
         pytest.param(
             "efa: true", "efa: perhaps", 4, "storage.lustre.efa is 'perhaps'; allowed: true or false",
-            "efa: Serve clients over EFA (and GPUDirect Storage). Fixed at creation.", id="boolean",
+            "change efa: Serve clients over EFA (and GPUDirect Storage). Fixed at creation.", id="boolean",
         ),
         pytest.param(
-            "count: 2", "count: 2, labels: []", 6, "instance_groups.system.labels is a list; allowed: a mapping",
-            "labels: Kubernetes labels of each node.", id="mapping",
+            "count: 2", "count: 2, labels: []", 6,
+            "instance_groups.system.labels is a list; allowed: a mapping, such as `labels: {NAME: …}`",
+            "change labels: Kubernetes labels of each node.", id="mapping",
         ),
         pytest.param(
-            "count: 2", "count: 2, volumes: {}", 6, "instance_groups.system.volumes is a mapping; allowed: a list",
-            "volumes: Further EBS volumes.", id="list",
+            "count: 2", "count: 2, volumes: {}", 6,
+            "instance_groups.system.volumes is a mapping; allowed: a list, such as `volumes: [{size_gib: …}]`",
+            "change volumes: Further EBS volumes.", id="list",
         ),
         pytest.param(
             "  system:", "  _system:", 6,
             "instance_groups._system is '_system'; allowed: letters, digits and hyphens between them, such as train-1",
-            "instance_groups: Instance groups by name. Order has no meaning. Default: none, only with "
+            "change instance_groups: Instance groups by name. Order has no meaning. Default: none, only with "
             "`restricted_instance_groups`, or with `training_job_queues`; then there are a network and "
             "storage for training jobs, and no cluster.",
             id="name of a group",
@@ -156,20 +158,21 @@ def test_other_words_lead_to_settings() -> None:
         pytest.param(
             "usw2-az1, usw2-az2", "us-west-2a",
             "network.zones[0] is 'us-west-2a'; allowed: the id of a zone, such as usw2-az2",
-            "a zone has another name in each account; `aws ec2 describe-availability-zones --zone-names us-west-2a "
-            "--region us-west-2 --query 'AvailabilityZones[].ZoneId'` prints its id in yours",
+            "write the id of this zone, which `aws ec2 describe-availability-zones --zone-names us-west-2a "
+            "--region us-west-2 --query 'AvailabilityZones[].ZoneId'` prints for your account",
             id="the name of a zone",
         ),
         pytest.param(
             "region:", "platform: {training_operator: yes}\nregion:",
             "platform.training_operator is 'yes'; allowed: a mapping, such as `training_operator: {}`",
-            "training_operator: HyperPodPyTorchJob: restarts without new pods, hang detection, elastic training.",
+            "change training_operator: HyperPodPyTorchJob: "
+            "restarts without new pods, hang detection, elastic training.",
             id="a switch that is a mapping",
         ),
         pytest.param(
             "count: 2", "count: 2, lifecycle: s3://a",
             "instance_groups.system.lifecycle is 's3://a'; allowed: a mapping, such as `lifecycle: {source: …}`",
-            "lifecycle: Scripts of your own; podwright publishes its own when absent.",
+            "change lifecycle: Scripts of your own; podwright publishes its own when absent.",
             id="a mapping that has to have something",
         ),
         pytest.param(
@@ -184,6 +187,84 @@ def test_other_words_lead_to_settings() -> None:
 )  # fmt: skip
 def test_a_finding_says_what_to_write(before: str, after: str, message: str, hint: str) -> None:
     assert (message, hint) in [(finding.message, finding.hint) for finding in found(before, after)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "findings"),
+    [
+        ("instance_groups:", "instance_group:", ["instance_group: did you mean 'instance_groups'?"]),
+        ("instance_groups:", "node_groups:", ["node_groups: did you mean 'instance_groups'?"]),
+        ("count: 2", "replicas: 2", ["instance_groups.system.replicas: did you mean 'count'?"]),
+        ("network:", "vpc:", ["vpc: did you mean 'network'?"]),
+        ("efa: true", "efa: true, size_gb: 9600", ["storage.lustre.size_gb: did you mean 'capacity_gib'?"]),
+        ("ml.m5", "m5", ["instance_groups.system.instance_type: did you mean 'ml.m5.4xlarge'?"]),
+        ("count: 2", "count: 2, capacity: on-demand", ["instance_groups.system.capacity: did you mean 'on_demand'?"]),
+    ],
+)
+def test_a_slip_is_one_finding_with_what_was_meant(before: str, after: str, findings: list[str]) -> None:
+    """What follows from it, such as a setting that is missing under its right name, is no finding of its own."""
+    assert [f"{finding.path}: {finding.hint}" for finding in found(before, after)] == findings
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("count: 2", "count: 2 nodes", "count is '2 nodes'; allowed: a whole number without a unit"),
+        ("efa: true", "capacity_gib: 9600GiB", "capacity_gib is '9600GiB'; allowed: a whole number without a unit"),
+        (
+            "  system: {instance_type: ml.m5.4xlarge, count: 2}",
+            "  - {name: system}",
+            "instance_groups is a list; allowed: a mapping, such as `instance_groups: {NAME: {count: …}}`",
+        ),
+        (
+            "region:",
+            "governance: {teams: [llm]}\nregion:",
+            "governance.teams is a list; allowed: a mapping, such as `teams: {NAME: …}`",
+        ),
+        (
+            "region:",
+            "observability: {alerts: {emails: oncall}}\nregion:",
+            "observability.alerts.emails is 'oncall'; allowed: a list, such as `emails: [oncall]`",
+        ),
+        ("region:", "jobs: {llm: {image: a}}\nregion:", "jobs.llm.kind is missing; allowed: hyperpod_pytorch, pytorch"),
+    ],
+)
+def test_a_wrong_shape_is_answered_with_the_right_one(before: str, after: str, message: str) -> None:
+    assert any(message in finding.message for finding in found(before, after))
+
+
+def _settings() -> list[tuple[str, ...]]:
+    """A path to every mapping of settings of the schema that is one by itself, by following single references."""
+
+    def below(schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+        if schema.get("type") != "object" or "properties" not in schema:
+            return
+        yield path
+        for name, item in schema["properties"].items():
+            options = [option for option in item.get("anyOf", [item]) if option.get("type") != "null"]
+            if len(options) == 1 and len(path) < 4:
+                yield from below(options[0], (*path, name))
+
+    return list(below(SCHEMA, ()))
+
+
+@pytest.mark.parametrize("path", _settings(), ids=".".join)
+def test_a_misspelt_key_is_named_at_every_level(path: tuple[str, ...]) -> None:
+    """With its line, and with what it may be: another name, or the keys that there are."""
+    data = yaml.safe_load(GOOD)
+    below = data
+    for part in path:
+        below = below.setdefault(part, {})
+    below["zzz_qqq"] = 1
+    with pytest.raises(InvalidFile) as refused:
+        environment_from(parse_source(yaml.safe_dump(data), "a.yaml"), "a")
+    shown = ".".join((*path, "zzz_qqq"))
+    [finding] = [finding for finding in refused.value.findings if finding.path == shown]
+    assert finding.message == f"{shown} is not a known setting"
+    assert finding.hint.startswith("remove it; known here: ")
+    assert finding.place is not None
+    assert finding.place.line > 1
 
 
 def test_a_list_of_wrong_items_is_not_called_too_short() -> None:

@@ -173,7 +173,7 @@ def wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
             stacks.add_response("get_template", {"TemplateBody": json.dumps(deployed)}, asked)
             for answer in answers:
                 pipelines.add_response("list_pipeline_executions", answer, {"pipelineName": "podwright"})
-            code = pipeline(tmp_path, "wait", "--execution", execution, "--minutes", str(minutes))
+            code = pipeline(tmp_path, "wait", "--execution", execution, "--timeout", f"{minutes}m")
             pipelines.assert_no_pending_responses()
         return code
 

@@ -113,11 +113,11 @@ def promote(root: Path, *options: str) -> int:
 
 
 def test_the_plan_shows_every_step(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert promote(root, "--plan", "--to", "dev") == 0
+    assert promote(root, "--dry-run", "--to", "dev") == 0
     out = capsys.readouterr().out
     assert "dev.deploy      to do" in out
     assert "prod.gate       not chosen" in out
-    assert promote(root, "--plan", "--json") == 0
+    assert promote(root, "--dry-run", "--json") == 0
     actual = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [item["step"] for item in actual if item["state"] == "to do"] == [item["step"] for item in actual]
     assert {"dev.gate", "prod.gate"} < {item["step"] for item in actual}
@@ -139,13 +139,13 @@ def test_the_plan_shows_every_step(root: Path, capsys: pytest.CaptureFixture[str
 def test_a_command_line_that_means_nothing(
     root: Path, capsys: pytest.CaptureFixture[str], options: list[str], output: str
 ) -> None:
-    assert promote(root, "--plan", *options) == 2
+    assert promote(root, "--dry-run", *options) == 2
     assert output in capsys.readouterr().err
 
 
 def test_an_order_has_to_be_given(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (root / "podwright.yaml").unlink()
-    assert promote(root, "--plan") == 2
+    assert promote(root, "--dry-run") == 2
     assert "in which order to promote dev, prod" in capsys.readouterr().err
 
 

@@ -42,7 +42,7 @@ def test_every_environment_is_drawn_whole(name: str) -> None:
 
 
 def test_the_drawing_of_the_readme_is_current() -> None:
-    """`podwright report prod --drawing docs/prod.svg` writes it."""
+    """`podwright report prod --drawing --out docs/prod.svg` writes it."""
     actual = architecture(loaded("prod").environment, assembly("prod"))
     assert (ROOT / "docs/prod.svg").read_text(encoding="utf-8") == drawing_file(drawing(actual, "prod"))
 

@@ -290,7 +290,7 @@ def test_the_command_writes_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_the_command_draws_and_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(write_assembly(tmp_path / "cdk.out", "prod"))
     svg = tmp_path / "prod.svg"
-    assert run("prod", "--assembly", folder, "--drawing", str(svg)) == 0
+    assert run("prod", "--assembly", folder, "--drawing", "--out", str(svg)) == 0
     assert svg.read_text() == (ROOT / "docs/prod.svg").read_text(), "whatever way the templates come"
     capsys.readouterr()
     assert run("prod", "--assembly", folder, "--json", "--date", "2026-11-22") == 0

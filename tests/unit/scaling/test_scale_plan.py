@@ -280,5 +280,5 @@ def test_the_command_asks_for_the_name_and_shows_what_goes(
     assert "pretrain runs on 4 nodes, and could not start again on the 3 that stay" in output.out
     assert "nothing was done: pretrain of research" in output.err
     assert main(["scale", "sandbox", "g5", "3", "--remove", "i-1", "--stop-jobs"]) == 2
-    assert "nobody can be asked here" in capsys.readouterr().err
+    assert "a confirmation needs a terminal" in capsys.readouterr().err
     assert account.done == []

@@ -45,7 +45,7 @@ def answer(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 
 def test_two_policies_on_the_same_work(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "page.html"
-    result = answer(capsys, *MADE, "--against", "governed-hundred", "--html", str(file))
+    result = answer(capsys, *MADE, "--against", "governed-hundred", "--out", str(file))
     assert [policy["environment"] for policy in result["policies"]] == ["prod", "governed-hundred"]
     # Teams of one alone are unknown to the other, so only work of both is run.
     assert result["left_out"].keys() <= {"unknown team", "unknown priority", "too large"}
@@ -83,7 +83,7 @@ def test_every_output_names_what_was_assumed(capsys: pytest.CaptureFixture[str],
     assert any("slower as was measured: 1 pods do 1, 2 pods do 1.9, 4 pods do 3.6" in text for text in measured)
     assert any("as we read it" in text for text in result["assumptions"])
     file = tmp_path / "reports/page.html"
-    simulate(*MADE, "--html", str(file))
+    simulate(*MADE, "--out", str(file))
     printed, page = " ".join(capsys.readouterr().out.split()), file.read_text()
     for text in answer(capsys, *MADE)["assumptions"]:
         assert text in printed
@@ -163,7 +163,7 @@ def test_metrics_of_a_prometheus_are_a_trace(capsys: pytest.CaptureFixture[str])
 
 def test_the_smallest_number_is_searched_for(capsys: pytest.CaptureFixture[str]) -> None:
     words = (*MADE, "--smallest", "nodes", "--of", "product:h200")
-    result = answer(capsys, *words, "--wait", "1h")
+    result = answer(capsys, *words, "--longest-wait", "1h")
     assert result["now"] == 16
     # Without nodes no job is left that could wait, and that is no answer.
     assert result["tried"][0] == {"amount": 0, "seconds": None, "enough": False}
@@ -171,11 +171,11 @@ def test_the_smallest_number_is_searched_for(capsys: pytest.CaptureFixture[str])
     tried = {each["amount"]: each["enough"] for each in result["tried"]}
     assert tried[result["smallest"]]
     assert not tried[result["smallest"] - 1]
-    assert simulate(*words, "--wait", "1h") == 0
+    assert simulate(*words, "--longest-wait", "1h") == 0
     printed = capsys.readouterr()
     assert f"{result['smallest']} nodes are enough for product to wait at most 1.0 h" in printed.out
     assert printed.err.count("p90") == len(tried)
-    assert simulate(*words, "--wait", "0s", "--at-most", "2") == 1
+    assert simulate(*words, "--longest-wait", "0s", "--at-most", "2") == 1
     assert "2 nodes are not enough" in capsys.readouterr().out
 
 
@@ -183,9 +183,9 @@ def test_the_smallest_number_is_searched_for(capsys: pytest.CaptureFixture[str])
     ("words", "message"),
     [
         ((*MADE, "--smallest", "nodes"), "belong together"),
-        ((*MADE, "--smallest", "nodes", "--of", "x:h200", "--wait", "1h"), "no team x"),
-        ((*MADE, "--smallest", "quota", "--of", "product:x", "--wait", "1h"), "no group x"),
-        ((*MADE, "--smallest", "borrow", "--of", "product", "--wait", "1h", "--at-most", "0"), "at least 1"),
+        ((*MADE, "--smallest", "nodes", "--of", "x:h200", "--longest-wait", "1h"), "no team x"),
+        ((*MADE, "--smallest", "quota", "--of", "product:x", "--longest-wait", "1h"), "no group x"),
+        ((*MADE, "--smallest", "borrow", "--of", "product", "--longest-wait", "1h", "--at-most", "0"), "at least 1"),
         ((*MADE, "--failures", "-1"), "0 or more"),
         ((*MADE, "--load", "0"), "no work can be made up: load is 0"),
         (("slurm-classic", "--generate", "1d"), "shares by slurm"),

@@ -188,10 +188,10 @@ def test_what_the_command_line_says_comes_first(simulated: UpgradeAccount) -> No
     [
         (["--batch", "0"], "--batch is 0; allowed"),
         (["--batch", "101%"], "--batch is 101%"),
-        (["--wait-between", "3601"], "--wait-between is 3601; allowed: 0 to 3600"),
+        (["--wait-between", "3601"], "--wait-between is 3601 s; allowed: 0 to 3600 s"),
         (["--group", "other"], "the cluster has no group other"),
         (["--rollback-alarm", "nowhere"], "there is no alarm nowhere"),
-        ([], "nobody can be asked here"),
+        ([], "a confirmation needs a terminal"),
     ],
 )
 def test_what_cannot_be_asked_for_changes_nothing(
@@ -259,12 +259,12 @@ def test_a_slurm_cluster_goes_at_once(simulated: UpgradeAccount, capsys: pytest.
 def test_idle_needs_to_see_jobs(
     simulated: UpgradeAccount, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("nodes", "--idle", "--yes") == 1
+    assert run("nodes", "--idle-only", "--yes") == 1
     monkeypatch.setattr(nodes, "way", lambda *_: SimpleNamespace())
     monkeypatch.setattr(nodes, "jobs_on_nodes", lambda _: {"i-small1": ["hyperpod-ns-a/job/llama"]})
     for module in (nodes, renewal):
         monkeypatch.setattr(module, "kubernetes_nodes", lambda _: {})
-    assert run("nodes", "--idle", "--yes") == 0
+    assert run("nodes", "--idle-only", "--yes") == 0
     assert "small is left out: hyperpod-ns-a/job/llama" in capsys.readouterr().err
     assert [call["InstanceGroups"][0]["InstanceGroupName"] for call in simulated.calls] == ["system", "large"]
 
