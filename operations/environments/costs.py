@@ -8,6 +8,7 @@ from typing import Any
 from ...config.catalog.prices import HOURS_PER_MONTH
 from ...config.settings.environment import Environment
 from ...planning.cost.costs import NOT_COUNTED, Cost, Sum, TeamCost, Upfront, by_stack, by_team, costs, total, upfronts
+from ...planning.cost.scaled import limit_words, scaled_types
 from ..output.money import money
 from ..output.tables import Block, Table, new_table
 
@@ -44,6 +45,7 @@ def report(environment: Environment, items: Sequence[Cost]) -> dict[str, Any]:
         ],
         "upfront": [dataclasses.asdict(item) for item in upfronts(environment)],
         "total": _sum(total(items)),
+        "scaled": [dataclasses.asdict(kind) | {"hourly": kind.hourly} for kind in scaled_types(environment)],
         "not_counted": list(NOT_COUNTED),
     }
 
@@ -66,6 +68,7 @@ def lines(environment: Environment, items: Sequence[Cost]) -> list[Block]:
         _sums(items),
         *_upfront(upfronts(environment)),
         *_teams(teams),
+        *_scaled(environment),
         *_notes(items),
     ]
 
@@ -121,6 +124,24 @@ def _teams(teams: Sequence[TeamCost]) -> list[Block]:
         rows.append((row.team or "(no quota)", f"{row.instances:g}", *sums, fee))
     names = ("team", "instances", "an hour", "a month", "upfront")
     return ["", new_table("", names, rows, right=names[1:])]
+
+
+def _scaled(environment: Environment) -> list[Block]:
+    """What Karpenter may add, which no sum holds."""
+    karpenter = environment.cluster.karpenter
+    if karpenter is None:
+        return []
+    rows = []
+    for kind in scaled_types(environment):
+        bound = "≥ " if kind.price and kind.price.lower_bound else ""
+        each = f"{bound}${kind.price.usd:,.3f}" if kind.price else "unknown"
+        nodes = "no limit" if kind.nodes is None else f"{kind.nodes:,}"
+        all_of_them = "unknown" if kind.hourly is None else f"{bound}{money(kind.hourly)}"
+        rows.append((kind.instance_type, ", ".join(kind.groups), nodes, each, all_of_them))
+    names = ("type", "groups", "at most", "each an hour", "an hour")
+    table = new_table("", names, rows, right=names[2:], optional=("groups",))
+    limits = limit_words(karpenter)
+    return ["", f"Not in the sums: nodes that Karpenter adds while pods wait, up to {limits} together.", "", table]
 
 
 def _notes(items: Sequence[Cost]) -> list[str]:
