@@ -1,6 +1,7 @@
 """What command lines have in common: which environment is meant, in which account, and in which project."""
 
 import argparse
+from datetime import date
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -49,6 +50,11 @@ def add_project(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--project", metavar="DIR", type=Path, default=argparse.SUPPRESS, help="folder of the project")
 
 
+def add_date(parser: argparse.ArgumentParser, words: str) -> None:
+    """The option that says which day it is, for what depends on the day; None without it."""
+    parser.add_argument("--date", metavar="DAY", type=_day, help=f"{words}, such as 2027-01-31 (default: today)")
+
+
 def load(args: argparse.Namespace) -> LoadedEnvironment:
     """The environment that the arguments mean; without one the project's only environment, or its `sandbox`."""
     project = Project.at(args.project)
@@ -92,3 +98,10 @@ def as_moment(text: str) -> float:
     if not 0 <= seconds < _LAST_MOMENT:
         raise argparse.ArgumentTypeError(f"{text!r} is no time between 1970 and 9999")
     return seconds
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no day; write it as 2027-01-31") from None

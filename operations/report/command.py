@@ -7,7 +7,6 @@ drawing alone, as SVG.
 
 import argparse
 import json
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from ...config.loading.load import LoadedEnvironment
 from ...config.settings.environment import Environment
 from ...planning.simulation.assumptions import Assumptions
 from ...planning.simulation.traces.trace import latest
-from ..arguments import add_name, load
+from ..arguments import add_date, add_name, load
 from ..benchmarks.command import parsed
 from ..cdk.progress import Progress
 from ..effects.quota_effect import trace_file
@@ -60,9 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="simulate this work: a file, `metrics`, a Prometheus; or what `traces/ENV.*` has",
     )
     parser.add_argument("--days", type=float, default=30.0, help="how much of that, back from its end (default: 30)")
-    parser.add_argument(
-        "--date", metavar="DAY", type=_day, help="the day it is of, such as 2027-01-31 (default: today)"
-    )
+    add_date(parser, "the day it is of")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -148,13 +145,6 @@ def _changes(file: Path | None, loaded: LoadedEnvironment) -> dict[str, Any] | N
     if result.get("environment") != loaded.environment.name:
         raise CommandError(f"{file} is of {result.get('environment')}, not of {loaded.environment.name}", desired, 2)
     return result
-
-
-def _day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no day; write it as 2027-01-31") from None
 
 
 def _text(file: Path) -> str:
