@@ -6,6 +6,7 @@ from typing import Any, Final
 from ..config.catalog.instance_types import Catalog
 from ..config.settings.cluster import Karpenter
 from ..config.settings.groups import InstanceGroup
+from ..planning.node.taints import common_taints
 from ..planning.quota.amounts import GPU, NEURON
 
 NAME: Final = "podwright"
@@ -21,8 +22,10 @@ def karpenter_objects(
 ) -> list[dict[str, Any]]:
     """A node class of the groups, and a node pool with the limits; nothing where Karpenter is off.
 
-    Nodes never expire: a job may run for weeks. The zones of nodes follow from the groups' subnets. HyperPod brings the
-    kinds when autoscaling is turned on, and runs the controller itself.
+    Nodes never expire: a job may run for weeks. The zones of nodes follow from the groups' subnets, and their labels
+    from the groups, as the node class finds them. Taints are told: Karpenter adds nodes for pods that tolerate those of
+    the pool, and a pool has one list for all its groups. HyperPod brings the kinds when autoscaling is turned on, and
+    runs the controller itself.
     Sources: SageMaker Developer Guide, HyperPod NodeClass and NodePool, 2026-11; Karpenter 1.8, API karpenter.sh/v1.
 
     Args:
@@ -39,11 +42,13 @@ def karpenter_objects(
         "metadata": {"name": NAME},
         "spec": {"instanceGroups": list(karpenter.groups)},
     }
-    node = {
+    node: dict[str, Any] = {
         "nodeClassRef": {"group": _GROUP, "kind": _KIND, "name": NAME},
         "expireAfter": "Never",
         "requirements": [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": names}],
     }
+    if taints := common_taints(groups[name] for name in karpenter.groups):
+        node["taints"] = [taint.model_dump(exclude_none=True) for taint in taints]
     disruption = {
         "consolidationPolicy": _CONSOLIDATION[karpenter.consolidation],
         "consolidateAfter": f"{karpenter.consolidate_after_seconds}s",

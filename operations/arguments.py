@@ -2,6 +2,7 @@
 
 import argparse
 import math
+from datetime import date
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -51,6 +52,11 @@ def add_project(parser: argparse.ArgumentParser) -> None:
     """The option of every command, for a verb of one: it may stand after the verb as well as before it."""
     # A default here would undo what stands before the verb.
     parser.add_argument("--project", metavar="DIR", type=Path, default=argparse.SUPPRESS, help="folder of the project")
+
+
+def add_date(parser: argparse.ArgumentParser, words: str) -> None:
+    """The option that says which day it is, for what depends on the day; None without it."""
+    parser.add_argument("--date", metavar="DATE", type=_day, help=f"{words}, such as 2027-01-31 (default: today)")
 
 
 def load(args: argparse.Namespace) -> LoadedEnvironment:
@@ -107,3 +113,10 @@ def as_time(text: str) -> float:
     if not 0 <= seconds < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is below 0")
     return seconds
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no day; write it as 2027-01-31") from None

@@ -112,7 +112,7 @@ class StorageStack(cdk.Stack):
         if storage.buckets.checkpoints is None:
             self.export_value(self.checkpoint_bucket.bucket_name, description=f"{OUTPUT_DESCRIPTION}checkpoint_bucket")
         # Exported whether another stack uses it or not: CloudFormation drops no export that is still imported.
-        if self.home:
+        if self.home and not self.home.settings.existing:
             self.export_value(self.home.dns_name)
         if self.accounting and self.accounting.key:
             self.export_value(self.accounting.host)

@@ -11,6 +11,7 @@ from constructs import Construct
 from ...config.catalog.images import Image
 from ...config.settings.groups import InstanceGroup
 from ...planning.helm.own_images import BENCHMARK_LABELS_IMAGE
+from ..node_changes import API, BINDING, POLICY, denies, only_becomes, only_changes, policy, stays
 from .handler.benchmark_labeller import (
     CARRIED_OVER,
     DEGRADED,
@@ -111,24 +112,16 @@ class BenchmarkLabels(cdk8s.Chart):
         extra = f"'{_NODE}' in request.userInfo.extra && request.userInfo.extra['{_NODE}'][0] == object.metadata.name"
         validations = [
             {"expression": extra, "message": "a pod labels the node that it runs on, and no other"},
-            _only_changes("labels", (VERDICT, HEALTH), goes=DEGRADED),
-            _only_changes("annotations", (CARRIED_OVER, REASON, SET_UP), goes=SEEN),
-            _only_becomes(VERDICT, _VERDICTS),
-            _only_becomes(HEALTH, (PENDING_REPLACEMENT,)),
-            *(_stays(field) for field in ("finalizers", "ownerReferences")),
+            only_changes("labels", (VERDICT, HEALTH), goes=DEGRADED),
+            only_changes("annotations", (CARRIED_OVER, REASON, SET_UP), goes=SEEN),
+            only_becomes(VERDICT, _VERDICTS),
+            only_becomes(HEALTH, (PENDING_REPLACEMENT,)),
+            *(stays(field) for field in ("finalizers", "ownerReferences")),
             {"expression": "object.spec == oldObject.spec", "message": "labels are all that may change"},
         ]
-        nodes = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["nodes"]}
-        policy = {
-            "failurePolicy": "Fail",
-            "matchConstraints": {"resourceRules": [nodes]},
-            "matchConditions": [{"name": "ours", "expression": f"request.userInfo.username == '{_USER}'"}],
-            "validations": validations,
-        }
-        group = "admissionregistration.k8s.io/v1"
-        self._object("policy", group, "ValidatingAdmissionPolicy", {"/spec": policy})
-        binding = {"policyName": _NAME, "validationActions": ["Deny"]}
-        self._object("policy-binding", group, "ValidatingAdmissionPolicyBinding", {"/spec": binding})
+        ours = f"request.userInfo.username == '{_USER}'"
+        self._object("policy", API, POLICY, {"/spec": policy(ours, validations)})
+        self._object("policy-binding", API, BINDING, {"/spec": denies(_NAME)})
 
     def _daemon_set(self, image: Image, groups: tuple[str, ...], script_digest: str) -> None:
         """A pod on each node of the groups, also on nodes that failed."""
@@ -185,40 +178,3 @@ def _container(image: Image) -> dict[str, Any]:
             {"name": "script", "mountPath": "/script", "readOnly": True},
         ],
     }
-
-
-def _only_changes(field: str, keys: tuple[str, ...], *, goes: str) -> dict[str, str]:
-    """That all other keys of a node's labels or annotations are as before, and that only `goes` is taken away."""
-    new, old = _now_and_before(field, "{}")
-    ours = (*keys, goes)
-    return {
-        "expression": f"{new}.all(key, key in [{_texts(ours)}] || (key in {old} && {old}[key] == {new}[key])) && "
-        f"{old}.all(key, key in {new} || key == '{goes}')",
-        "message": f"of {field} only {' and '.join(ours)} may change",
-    }
-
-
-def _only_becomes(label: str, values: tuple[str, ...]) -> dict[str, str]:
-    """That a label is as before, or one of some values."""
-    new, old = _now_and_before("labels", "{}")
-    retained = f"('{label}' in {old} && {old}['{label}'] == {new}['{label}'])"
-    return {
-        "expression": f"!('{label}' in {new}) || {new}['{label}'] in [{_texts(values)}] || {retained}",
-        "message": f"label {label} may become {', '.join(values)} only",
-    }
-
-
-def _stays(field: str) -> dict[str, str]:
-    """That a list of a node's metadata is as before."""
-    new, old = _now_and_before(field, "[]")
-    return {"expression": f"{new} == {old}", "message": f"{field} may not change"}
-
-
-def _now_and_before(field: str, absent: str) -> list[str]:
-    """A field of a node's metadata after and before the change, with what it is where it is not there."""
-    sides = ("object.metadata", "oldObject.metadata")
-    return [f"(has({side}.{field}) ? {side}.{field} : {absent})" for side in sides]
-
-
-def _texts(values: tuple[str, ...]) -> str:
-    return ", ".join(f"'{value}'" for value in values)

@@ -9,7 +9,7 @@ Source: Amazon EKS User Guide, "Review access policy permissions", 2026-11.
 """
 
 NODE_MARKERS: Final = "podwright:node-markers"
-"""May get and patch nodes, so that one that fails again and again can be taken out of work, and nothing else."""
+"""May get nodes and put the mark of a quarantine on them, so that one that fails again and again gets no more work."""
 
 TEAM_LABEL: Final = "podwright/team"
 """Label of everything in Kubernetes that belongs to one team; its value is the team's name."""

@@ -156,6 +156,15 @@ class Lustre(Settings):
         return {**data, **lustre_defaults(data)} if isinstance(data, Mapping) else data
 
 
+class AdoptedOpenZfs(Settings):
+    """An existing FSx for OpenZFS file system."""
+
+    id: FileSystemId
+    """Its id. Nodes mount its root volume, `/fsx`."""
+    security_group: SecurityGroupId
+    """A security group of it, to which NFS's ports are opened from the nodes."""
+
+
 class OpenZfs(Settings):
     """FSx for OpenZFS, for home folders."""
 
@@ -185,6 +194,8 @@ class OpenZfs(Settings):
     """Where nodes mount it."""
     backup_days: int = Field(default=7, ge=0, le=90)
     """Days that a daily backup is kept; 0 turns backups off."""
+    existing: AdoptedOpenZfs | None = None
+    """An existing file system to mount instead; zone and mount still apply."""
 
     @property
     def in_two_zones(self) -> bool:

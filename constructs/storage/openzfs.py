@@ -9,7 +9,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from ...config.errors import InvalidValue
-from ...config.settings.storage import OpenZfs
+from ...config.settings.storage import AdoptedOpenZfs, OpenZfs
 from ...planning.rules import check
 from ..common.arguments import checked
 from ..common.protection import Protection, removal_policy
@@ -29,7 +29,7 @@ class OpenZfsHome(Construct):
     may mount it is decided by its security group, which lets in the clients' group and nobody else; root on a client
     is root on the file system, as the set-up of home folders needs. Backups and volumes carry its tags.
     With protection `retain` the file system and its group survive their stack; with `destroy` child volumes and
-    snapshots go with it.
+    snapshots go with it. An existing one is only opened to the clients.
 
     Example:
         OpenZfsHome(
@@ -72,6 +72,39 @@ class OpenZfsHome(Construct):
         """
         super().__init__(scope, construct_id)
         check(settings)
+
+        self.settings = settings
+        """What it was made from: its zone and mount."""
+        if settings.existing:
+            self._adopt(settings.existing, clients)
+        else:
+            self._create(settings, vpc, subnet, clients, key, protection, standby, route_table_ids)
+
+    def _adopt(self, adopted: AdoptedOpenZfs, clients: ec2.ISecurityGroup) -> None:
+        """A file system that is made elsewhere, which `clients` reach."""
+        group = ec2.SecurityGroup.from_security_group_id(self, "SecurityGroup", adopted.security_group)
+        Traffic(self, "FromClients", source=clients, target=group, ports=_PORTS, description="NFS from nodes")
+        stack = cdk.Stack.of(self)
+        self.file_system_id: str = adopted.id
+        """Its id."""
+        # FSx makes the name of a file system from its id.
+        self.dns_name: str = f"{adopted.id}.fsx.{stack.region}.{stack.url_suffix}"
+        """The server's name; nodes mount `<dns_name>:/fsx`."""
+        self.security_group: ec2.ISecurityGroup = group
+        """Group of its server."""
+
+    def _create(
+        self,
+        settings: OpenZfs,
+        vpc: ec2.IVpc,
+        subnet: ec2.ISubnet,
+        clients: ec2.ISecurityGroup,
+        key: kms.IKey,
+        protection: Protection,
+        standby: ec2.ISubnet | None,
+        route_table_ids: Sequence[str],
+    ) -> None:
+        """A file system of its own, which `clients` reach."""
         subnets, tables = [subnet.subnet_id], list[str]()
         if settings.in_two_zones:
             tables = [*(settings.route_tables or route_table_ids)]
@@ -124,11 +157,6 @@ class OpenZfsHome(Construct):
             lasting.apply_removal_policy(removal_policy(protection))
         cdk.Tags.of(self).add("Name", self.node.path)
 
-        self.settings = settings
-        """What it was made from: its zone and mount."""
-        self.file_system_id: str = resource.ref
-        """Its id."""
-        self.dns_name: str = resource.attr_dns_name
-        """The server's name; nodes mount `<dns_name>:/fsx`."""
-        self.security_group: ec2.ISecurityGroup = group
-        """Group of its server."""
+        self.file_system_id = resource.ref
+        self.dns_name = resource.attr_dns_name
+        self.security_group = group

@@ -13,6 +13,7 @@ from ..cdk.app import environment_context, synthesize
 from ..drift.readers import cluster_properties
 from ..effects.compare import Difference, differences, is_intrinsic
 from ..effects.templates import Template, resources, synthesized
+from .addons import values_of
 from .reading import RunningCluster
 
 _CLUSTER: Final = "AWS::SageMaker::Cluster"
@@ -31,7 +32,7 @@ _WORDS: Final = (
     (r".*/DeploymentConfig/.*", "podwright writes out how an update moves over the nodes"),
     (r".*/OnStartDeepHealthChecks/?.*", "CloudFormation has no word for one of the checks"),
 )
-# Of an add-on only its version is compared: the rest is its owner's.
+# Of an add-on is compared what its owner has set: version, configuration and role.
 _OF_ADDONS: Final = (
     *("AddonName", "AddonVersion", "ClusterName", "ConfigurationValues", "PodIdentityAssociations", "ResolveConflicts"),
     *("ServiceAccountRoleArn", "NamespaceConfig", "PreserveOnDelete"),
@@ -137,12 +138,19 @@ def _live(running: RunningCluster) -> Iterator[tuple[tuple[str, str], Mapping[st
         keys = ("Name", "SchedulerConfig", "Description")
         yield (_SCHEDULER, scheduler["Name"]), {key: scheduler[key] for key in keys if key in scheduler}
     for name, addon in running.addons.items():
-        yield (_ADDON, name), {"AddonVersion": addon["addonVersion"]} if "addonVersion" in addon else {}
+        properties = {
+            "AddonVersion": addon.get("addonVersion"),
+            "ConfigurationValues": values_of(addon.get("configurationValues")),
+            "ServiceAccountRoleArn": addon.get("serviceAccountRoleArn"),
+        }
+        yield (_ADDON, name), {key: value for key, value in properties.items() if value}
 
 
 def _deviations(kind: str, name: str, live: Mapping[str, Any], template: Mapping[str, Any]) -> Iterator[Deviation]:
     """Every property in which a resource and its template differ. Tags are compared of the cluster alone."""
     own = {key: value for key, value in template.items() if key in live or key not in _OF_ADDONS}
+    if isinstance(values := own.get("ConfigurationValues"), str):
+        own["ConfigurationValues"] = values_of(values)
     own.pop("ClusterArn", None)
     if kind != _CLUSTER:
         own.pop("Tags", None)

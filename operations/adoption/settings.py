@@ -6,14 +6,13 @@ from typing import Any, Final
 from ...config.errors import CommandError
 from ...config.findings import Path
 from ...config.settings.cluster import AUTOSCALING_EXAMPLE
-from ...config.settings.platform import CERT_MANAGER, TRAINING_OPERATOR
 from ...planning.cost.cost_tags import ENVIRONMENT_TAG
+from .addons import PARTS, addon_settings
 from .groups import instance_groups, restricted_groups
 from .mapped import Mapped
 from .quotas import governance
 from .reading import RunningCluster, groups, restricted
 
-_PARTS: Final = {CERT_MANAGER: "cert_manager", TRAINING_OPERATOR: "training_operator"}
 _STRATEGIES: Final = {"Merge": "merge", "Managed": "managed", "Overwrite": "overwrite"}
 _NO_ROLE: Final = "role/WRITE-A-CLUSTER-ADMINISTRATOR-HERE"
 
@@ -42,6 +41,7 @@ def environment_settings(running: RunningCluster, name: str) -> Mapped:
             data["governance"] = teams
         if parts := _platform(running, result):
             data["platform"] = parts
+        data["cluster"]["eks"] |= addon_settings(running, parts, result, governed="governance" in data)
     if owner := running.tags.get(ENVIRONMENT_TAG):
         result.note((), f"podwright deployed it as environment {owner}: its own file changes it, this one does not.")
     for gap in running.gaps:
@@ -100,13 +100,17 @@ def _storage(running: RunningCluster, result: Mapped) -> dict[str, Any]:
     mounts = _mount_paths(running)
     for id, row in running.file_systems.items():
         zone = running.subnets[row["SubnetIds"][0]]["AvailabilityZoneId"]
-        if row["FileSystemType"] != "LUSTRE":
-            what = f"{row['FileSystemType']} {id}: an environment file adopts file systems of FSx for Lustre only"
-            result.note(("storage",), what)
+        kind = row["FileSystemType"]
+        if kind not in ("LUSTRE", "OPENZFS") or (kind == "OPENZFS" and "home" in storage):
+            why = "a file has one of OpenZFS" if kind == "OPENZFS" else "a file adopts FSx for Lustre and OpenZFS only"
+            result.note(("storage",), f"{kind} {id} is left out: {why}")
             continue
         security_groups = running.file_system_groups.get(id, ())
         if not security_groups:
             result.note(("storage",), f"{id} is left out: its security groups could not be read")
+            continue
+        if kind == "OPENZFS":
+            storage["home"] = {"openzfs": _home(row, running, mounts, security_groups[0], result)}
             continue
         settings: dict[str, Any] = {"zone": zone, "mount": mounts.get(id, "/fsx")}
         if row["LustreConfiguration"].get("EfaEnabled"):
@@ -128,6 +132,31 @@ def _storage(running: RunningCluster, result: Mapped) -> dict[str, Any]:
         what = f"In the VPC and named by no group and no script: {', '.join(running.others)}"
         result.note(("storage",) if storage else (), what)
     return storage
+
+
+def _home(
+    row: Mapping[str, Any], running: RunningCluster, mounts: Mapping[str, str], security_group: str, result: Mapped
+) -> dict[str, Any]:
+    """A file system of OpenZFS, whose preferred server says the zone; how it is made is said in a note."""
+    id, config = row["FileSystemId"], row["OpenZFSConfiguration"]
+    subnet = running.subnets[config.get("PreferredSubnetId") or row["SubnetIds"][0]]
+    path: Path = ("storage", "home", "openzfs")
+    if id not in mounts:
+        result.note((*path, "mount"), f"Where nodes mount {id} is for its scripts to say: /home is the usual place")
+    volume = config.get("RootVolumeId", "its root volume")
+    facts = (
+        f"{row['StorageCapacity']:,} GiB",
+        config["DeploymentType"],
+        f"{config['ThroughputCapacity']:,} MB/s",
+        f"backups of {config.get('AutomaticBackupRetentionDays', 0)} days",
+    )
+    what = f"It stays as it was made: {', '.join(facts)}. podwright mounts {volume} at /fsx, and no other volume"
+    result.note((*path, "existing"), what)
+    return {
+        "zone": subnet["AvailabilityZoneId"],
+        "mount": mounts.get(id, "/home"),
+        "existing": {"id": id, "security_group": security_group},
+    }
 
 
 def _mount_paths(running: RunningCluster) -> dict[str, str]:
@@ -227,10 +256,6 @@ def _eks(running: RunningCluster, result: Mapped) -> dict[str, Any]:
         result.note((*path, "authentication"), "It is CONFIG_MAP today: `aws eks update-cluster-config` first")
     what = "HyperPod's chart is what a running cluster was made with; who installed it keeps it"
     result.note((*path, "dependencies_installed"), what)
-    versions = {name: addon.get("addonVersion", "") for name, addon in sorted(running.addons.items())}
-    if versions:
-        line = ", ".join(f"{name} {version}".strip() for name, version in versions.items())
-        result.note(path, f"Its add-ons stay with whoever made it: {line}")
     return {"version": eks["version"], "existing": existing}
 
 
@@ -249,7 +274,7 @@ def _open_to_each_other(running: RunningCluster, eks_group: str) -> bool:
 
 def _platform(running: RunningCluster, result: Mapped) -> dict[str, Any]:
     """Parts that jobs in a file need and that come as EKS add-ons."""
-    parts = {part: {} for addon, part in _PARTS.items() if addon in running.addons}
+    parts = {part: {} for addon, part in PARTS.items() if addon in running.addons}
     if "training_operator" in parts and "cert_manager" not in parts:
         result.note(("platform",), "Certificates of the training operator come from a cert-manager of another source")
         parts["cert_manager"] = {}

@@ -25,7 +25,7 @@ from ...planning.quota.policy import environment_policy
 from ...planning.rules import findings
 from ..capacity.plan_file import NotWritten, edited, lines, plain, replace_file
 from ..capacity.reserve import NOT_BOUGHT
-from ..environments.costs import brief
+from ..environments.costs import brief, today
 from ..environments.new_project import Beginning, environment_file
 from ..environments.quotas import report
 
@@ -235,7 +235,7 @@ class _Side(NamedTuple):
 
     def cost(self) -> dict[str, Any] | None:
         """What it costs a month."""
-        return brief(self.loaded.environment) if self.loaded and not self.wrong else None
+        return brief(self.loaded.environment, today()) if self.loaded and not self.wrong else None
 
     def quotas(self) -> dict[tuple[str, ...], dict[str, Any]]:
         """Each team's quotas by team, flavor and resource."""

@@ -6,6 +6,7 @@ project: names, address ranges, training plans and MultiKueue links.
 
 import argparse
 import sys
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,8 @@ from ...config.loading.project import Project
 from ...planning.helm.chart_types import chart_type_findings
 from ...planning.rules import findings
 from ...planning.rules.project.project import project_findings
-from ..environments.costs import brief
+from ..arguments import add_date
+from ..environments.costs import brief, today
 from ..output.console import write_findings, write_json, write_line
 
 
@@ -44,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ENV",
         help="names of environments, or paths of their files (default: all of the project)",
     )
+    add_date(parser, "the day for which ends of support are looked at")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
 
 
@@ -60,7 +63,9 @@ def run(args: argparse.Namespace) -> int:
         except InvalidFile as error:
             results.append(Checked(name, 2, error.findings))
     compared = project_findings(loaded) if not args.environments and len(loaded) == len(names) > 1 else {}
-    results += [_check(args.project, name, item, compared.get(name, [])) for name, item in loaded.items()]
+    results += [
+        _check(args.project, name, item, compared.get(name, []), args.date or today()) for name, item in loaded.items()
+    ]
     results.sort(key=lambda result: names.index(result.name))
     if args.json:
         write_json({"environments": [result.to_json() for result in results]})
@@ -78,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     return max(result.exit_code for result in results)
 
 
-def _check(root: Path, name: str, loaded: LoadedEnvironment, compared: list[Finding]) -> Checked:
+def _check(root: Path, name: str, loaded: LoadedEnvironment, compared: list[Finding], day: date) -> Checked:
     fetched = chart_type_findings(root, loaded.environment, loaded.source)
-    results = [*findings(loaded.environment, loaded.source), *fetched, *compared]
-    return Checked(name, 1, results) if errors(results) else Checked(name, 0, results, brief(loaded.environment))
+    results = [*findings(loaded.environment, loaded.source, day), *fetched, *compared]
+    return Checked(name, 1, results) if errors(results) else Checked(name, 0, results, brief(loaded.environment, day))

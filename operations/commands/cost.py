@@ -1,4 +1,4 @@
-"""Print what an environment costs: upfront, by hour, by month, by stack and by team.
+"""Print what an environment costs: upfront, by hour, by month, by stack and by team, and when that changes.
 
 Prices come with the package, each with its source and date. `prices:` of the environment replaces them. The command
 lists items without a price and never guesses one.
@@ -8,7 +8,7 @@ import argparse
 
 from ...config.loading.project import Project
 from ...planning.cost.costs import costs
-from ..arguments import add_name
+from ..arguments import add_date, add_name
 from ..environments.checked import stop_on_errors
 from ..environments.costs import lines, report, today
 from ..output.console import write_answer
@@ -17,6 +17,7 @@ from ..output.console import write_answer
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright cost`."""
     add_name(parser)
+    add_date(parser, "first day to count")
     parser.add_argument("--json", action="store_true", help="print items and sums as JSON")
 
 
@@ -25,6 +26,7 @@ def run(args: argparse.Namespace) -> int:
     loaded = Project.at(args.project).load(args.environment)
     environment = loaded.environment
     stop_on_errors(loaded)
-    items = costs(environment, today())
-    write_answer(args.json, report(environment, items), lines(environment, items))
+    day = args.date or today()
+    items = costs(environment, day)
+    write_answer(args.json, report(environment, items, day), lines(environment, items, day))
     return 0

@@ -8,6 +8,9 @@ from typing import Any
 from ...config.catalog.prices import HOURS_PER_MONTH
 from ...config.settings.environment import Environment
 from ...planning.cost.costs import NOT_COUNTED, Cost, Sum, TeamCost, Upfront, by_stack, by_team, costs, total, upfronts
+from ...planning.cost.months import above_budget, months, price_changes
+from ...planning.cost.scaled import limit_words, scaled_types
+from ...planning.rules.cluster.upgrades import NEAR
 from ..output.money import money
 from ..output.tables import Block, Table, new_table
 
@@ -17,25 +20,31 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
-def brief(environment: Environment) -> dict[str, Any]:
+def brief(environment: Environment, day: date) -> dict[str, Any]:
     """The sums alone, and a line that says them: what it costs a month, and what is paid at once."""
-    items = costs(environment, today())
+    items = costs(environment, day)
     sums, fees = total(items), [item.at_most for item in upfronts(environment) if item.at_most]
     parts = [f"{shown(sums)} a month, {shown(sums, hourly=True)} an hour"]
     parts += [f"{money(sums.prepaid)} of a month paid with training plans"] if sums.prepaid else []
     parts += [f"training plans up to {money(sum(fees))} upfront"] if fees else []
+    parts += [
+        f"+{money(change.monthly)} a month from {change.on}"
+        for change in price_changes(environment, day)
+        if change.on - day <= NEAR
+    ]
     parts += [f"{sums.unknown} of {len(items)} parts without a price"] if sums.unknown else []
     line = f"{'; '.join(parts)} (podwright cost {environment.name})"
     return {"summary": line, "upfront_at_most": sum(fees)} | _sum(sums)
 
 
-def report(environment: Environment, items: Sequence[Cost]) -> dict[str, Any]:
-    """Items and sums as plain data."""
+def report(environment: Environment, items: Sequence[Cost], day: date) -> dict[str, Any]:
+    """Items and sums as plain data; what changes, from a day on."""
     return {
         "environment": environment.name,
         "region": environment.region,
         "currency": "USD",
         "hours_per_month": HOURS_PER_MONTH,
+        "date": str(day),
         "items": [dataclasses.asdict(item) | {"monthly": item.monthly} for item in items],
         "stacks": {stack: _sum(sums) for stack, sums in by_stack(items).items()},
         "teams": [
@@ -44,15 +53,25 @@ def report(environment: Environment, items: Sequence[Cost]) -> dict[str, Any]:
         ],
         "upfront": [dataclasses.asdict(item) for item in upfronts(environment)],
         "total": _sum(total(items)),
+        "price_changes": [
+            dataclasses.asdict(change) | {"on": str(change.on)} for change in price_changes(environment, day)
+        ],
+        "months": [
+            {"first": f"{month.first:%Y-%m}", "last": f"{month.last:%Y-%m}", "why": list(month.why)}
+            | {"above_budget": above_budget(environment, month.total)}
+            | _sum(month.total)
+            for month in months(environment, day)
+        ],
+        "scaled": [dataclasses.asdict(kind) | {"hourly": kind.hourly} for kind in scaled_types(environment)],
         "not_counted": list(NOT_COUNTED),
     }
 
 
 def _sum(sums: Sum) -> dict[str, Any]:
-    return dataclasses.asdict(sums) | {"hourly": sums.hourly}
+    return dataclasses.asdict(sums)
 
 
-def lines(environment: Environment, items: Sequence[Cost]) -> list[Block]:
+def lines(environment: Environment, items: Sequence[Cost], day: date) -> list[Block]:
     """The report for people."""
     title = (
         f"{environment.name} in {environment.region}, all groups at their full count, {HOURS_PER_MONTH} hours a month"
@@ -64,8 +83,10 @@ def lines(environment: Environment, items: Sequence[Cost]) -> list[Block]:
         _items(items),
         "",
         _sums(items),
+        *_months(environment, day),
         *_upfront(upfronts(environment)),
         *_teams(teams),
+        *_scaled(environment),
         *_notes(items),
     ]
 
@@ -97,6 +118,21 @@ def _sums(items: Sequence[Cost]) -> Table:
     return new_table("", ("stack", "an hour", "a month", ""), rows, right=(1, 2))
 
 
+def _months(environment: Environment, day: date) -> list[Block]:
+    """The months in which something changes, and those around them."""
+    rows = []
+    for month in months(environment, day):
+        words = [*month.why, *([_above_budget(environment)] if above_budget(environment, month.total) else [])]
+        until = f" to {month.last:%Y-%m}" if month.last > month.first else ""
+        rows.append((f"{month.first:%Y-%m}{until}", shown(month.total), "; ".join(words)))
+    return ["", new_table("", ("month", "each", "what changes"), rows, right=(1,))] if rows else []
+
+
+def _above_budget(environment: Environment) -> str:
+    budget = environment.observability.budget_usd_per_month if environment.observability else None
+    return f"above the budget of {money(budget or 0)}"
+
+
 def _upfront(fees: Sequence[Upfront]) -> list[Block]:
     if not fees:
         return []
@@ -121,6 +157,24 @@ def _teams(teams: Sequence[TeamCost]) -> list[Block]:
         rows.append((row.team or "(no quota)", f"{row.instances:g}", *sums, fee))
     names = ("team", "instances", "an hour", "a month", "upfront")
     return ["", new_table("", names, rows, right=names[1:])]
+
+
+def _scaled(environment: Environment) -> list[Block]:
+    """What Karpenter may add, which no sum holds."""
+    karpenter = environment.cluster.karpenter
+    if karpenter is None:
+        return []
+    rows = []
+    for kind in scaled_types(environment):
+        bound = "≥ " if kind.price and kind.price.lower_bound else ""
+        each = f"{bound}${kind.price.usd:,.3f}" if kind.price else "unknown"
+        nodes = "no limit" if kind.nodes is None else f"{kind.nodes:,}"
+        all_of_them = "unknown" if kind.hourly is None else f"{bound}{money(kind.hourly)}"
+        rows.append((kind.instance_type, ", ".join(kind.groups), nodes, each, all_of_them))
+    names = ("type", "groups", "at most", "each an hour", "an hour")
+    table = new_table("", names, rows, right=names[2:], optional=("groups",))
+    limits = limit_words(karpenter)
+    return ["", f"Not in the sums: nodes that Karpenter adds while pods wait, up to {limits} together.", "", table]
 
 
 def _notes(items: Sequence[Cost]) -> list[str]:

@@ -10,8 +10,11 @@ from urllib.parse import urlencode
 from urllib.request import ProxyHandler, build_opener
 
 from ...config.catalog.sandbox_account import RECORDED_TYPES
+from ...config.findings import listed
+from ...config.settings.cluster import Karpenter
 from ...config.settings.environment import Environment
 from ...config.settings.observability import Observability
+from ...planning.cost.scaled import limit_words
 from ...planning.quota.budgets import budgets
 from ..aws.account import Account
 from ..aws.clusters import Cluster, Group, newest_events, nodes
@@ -41,6 +44,10 @@ _SIMULATED_ORCHESTRATOR: Final = {
     "": "no script and no daemon runs on them, Slurm's excepted where Debian's Slurm is installed; no container does.",
 }
 """By what the cluster's Kubernetes is; empty without one."""
+_NO_KARPENTER: Final = (
+    "Karpenter is HyperPod's own and does not run here: the cluster keeps its node class and node pool, and no node "
+    "comes because a pod waits."
+)
 _OTHER_MINOR: Final = (
     "Its control plane is Kubernetes {}, another minor version than the cluster's. `podwright sandbox kubernetes "
     "status` says which others can be installed; a cluster takes its own when the sandbox is stopped and started again."
@@ -64,6 +71,7 @@ def report(environment: Environment, account: Account, project: Path) -> Report:
         **_cluster(environment, account),
         "objects": objects,
         **_budgets(environment, account),
+        "karpenter": karpenter.model_dump(mode="json") if (karpenter := environment.cluster.karpenter) else None,
         **_sandbox_kubernetes(environment, account, bool(objects)),
         "recorded_only": _recorded_only(account, sum(types.values(), Counter())),
     }
@@ -193,6 +201,10 @@ def write_report(result: Report) -> None:
     if message := [f"{item['name']}: {item['message']}" for item in (*cluster, *result["groups"]) if item["message"]]:
         write_line("\n".join(message))
         write_line()
+    karpenter = Karpenter.model_validate(result["karpenter"]) if result["karpenter"] and result["cluster"] else None
+    if karpenter:
+        groups, limits = listed(karpenter.groups, "and"), limit_words(karpenter)
+        write_line(f"Karpenter scales {groups} while pods wait, up to {limits} together.")
     for quota in result["quotas_beyond"]:
         write_line(f"Quotas above what takes work now: {quota['words']}.")
     if rows := result.get("team_budgets"):
@@ -206,6 +218,8 @@ def write_report(result: Report) -> None:
         write_line(_SIMULATED + _SIMULATED_ORCHESTRATOR[result["sandbox_kubernetes"]])
         if version := result["sandbox_kubernetes_version"]:
             write_line(_OTHER_MINOR.format(version))
+        if karpenter:
+            write_line(_NO_KARPENTER)
         if recorded := ", ".join(f"{name} ({count})" for name, count in result["recorded_only"].items()):
             write_line(f"Only recorded, with nothing behind them: {recorded}.")
 

@@ -126,7 +126,7 @@ def deployment_actions(environment: Environment) -> list[str]:
         "nat": network.vpc is None and network.endpoints == "standard",
         "eks": eks,
         "control_plane": eks and cluster.eks.existing is None,
-        "file_system": bool(created or storage.home),
+        "file_system": bool(created or (storage.home and storage.home.openzfs.existing is None)),
         "repository": any(lustre.repositories for lustre in created),
         "database": accounting is not None and accounting.existing is None,
         "plans": bool(environment.training_plans),

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
 from typing import Any, Final
 
 from jsonschema.validators import validator_for
@@ -15,13 +14,13 @@ from ...planning.delivery.kubernetes_upgrades import step_problem
 from ...planning.helm.addon_configurations import addon_configurations
 from ...planning.kubernetes.addons import NODE_ADDONS, addon_version, installed_addons
 from ...planning.kubernetes.isolation import isolates_networks
+from ...planning.rules.cluster.upgrades import NEAR
 from ...planning.rules.framework.rule import Problem
 from ..aws.unseen import Unseen
 from .check import Answers, Ask, Note, Skip, check
 from .shared import cluster, other_clusters, stack
 
 _EXISTING: Final[Path] = ("cluster", "eks", "existing")
-_NEAR: Final = timedelta(days=90)
 _KUEUE: Final = "kueue.x-k8s.io"
 _DEPENDENCIES: Final = "kubeflow.org"
 """API group of the training operators in HyperPod's dependencies chart."""
@@ -49,7 +48,7 @@ def support(ask: Ask) -> Answers:
     """How long EKS supports the version at its ordinary price."""
     desired = _new_version(ask)
     end = _versions(ask).get(desired, {}).get("endOfStandardSupportDate") if desired else None
-    if end and end - ask.now < _NEAR:
+    if end and end - ask.now < NEAR:
         deleted = end < ask.now
         region, prices = ask.environment.region, ask.environment.own_prices
         standard, extended = (

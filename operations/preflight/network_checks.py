@@ -152,7 +152,7 @@ def routes(ask: Ask) -> Answers:
 def ways_home(ask: Ask) -> Answers:
     """Route tables of a home in two zones: whether those of all existing subnets of nodes are among them."""
     vpc, home = ask.environment.network.vpc, ask.environment.storage.home
-    if vpc is None or home is None or not home.openzfs.in_two_zones:
+    if vpc is None or home is None or home.openzfs.existing or not home.openzfs.in_two_zones:
         return
     tables = _route_tables(ask, vpc)
     for subnet in (each for each in _named(ask) if each.for_nodes and each.zone):

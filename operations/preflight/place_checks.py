@@ -140,7 +140,8 @@ def _elsewhere(name: str, zones: set[str], ask: Ask) -> str:
 def file_systems_here(ask: Ask) -> Answers:
     """Whether AWS lists FSx in the region. No call tells which of its kinds a single zone has."""
     region, storage = ask.environment.region, ask.environment.storage
-    desired = {"fsx-openzfs": ("storage", "home")} if storage.home else {}
+    makes_home = storage.home and storage.home.openzfs.existing is None
+    desired = {"fsx-openzfs": ("storage", "home")} if makes_home else {}
     if any(lustre.existing is None for lustre in storage.lustres.values()):
         desired["fsx-lustre"] = ("storage", "lustre" if storage.lustre else "additional_lustre")
     if not desired:

@@ -1,7 +1,7 @@
 """Checks of what holds data: buckets, file systems and the keys that encrypt them."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ...config.catalog.names import lifecycle_bucket_name
@@ -44,38 +44,74 @@ def buckets(ask: Ask) -> Answers:
 
 @check("PRE051")
 def file_systems(ask: Ask) -> Answers:
-    """Existing Lustre file systems against what the file says of them."""
+    """Existing file systems against what the file says of them."""
+    yield from _home(ask)
     for name, lustre in ask.environment.storage.lustres.items():
         if lustre.existing is None:
             continue
         path, id = (*lustre_path(name), "existing"), lustre.existing.id
-        answer = ask.aws.find("fsx", "describe_file_systems", {"FileSystemNotFound"}, FileSystemIds=[id])
-        if answer is None or not answer["FileSystems"]:
-            yield Problem((*path, "id"), f"there is no file system {id} in {ask.environment.region}", "correct its id")
+        result = _file_system(ask, id)
+        if result is None:
+            yield _absent(ask, path, id)
             continue
-        result = answer["FileSystems"][0]
         facts: dict[str, Any] = result.get("LustreConfiguration", {})
-        vpc = ask.environment.network.vpc
-        for field, written, actual in (
-            ("id", "LUSTRE", result["FileSystemType"]),
-            ("id", "AVAILABLE", result["Lifecycle"]),
-            ("mount_name", lustre.existing.mount_name, facts.get("MountName")),
-            ("id", vpc.id if vpc else result.get("VpcId"), result.get("VpcId")),
-        ):
-            if written != actual:
-                yield Problem(
-                    (*path, field),
-                    f"{id} has {actual} where {written} is expected",
-                    "correct the file, or name another",
-                )
+        yield from _otherwise(
+            path,
+            id,
+            (*_expected(ask, result, "LUSTRE"), ("mount_name", lustre.existing.mount_name, facts.get("MountName"))),
+        )
         if lustre.efa and not facts.get("EfaEnabled"):
             yield Problem(
                 (*lustre_path(name), "efa"),
                 f"efa is true, and {id} was made without EFA, which cannot be changed",
                 "write efa: false, or move the data to a file system with EFA",
             )
-        yield from _zone(ask, name, lustre.zone, id, result)
+        yield from _zone(ask, lustre_path(name), lustre.zone, id, result.get("SubnetIds", []))
         yield Note(id)
+
+
+def _home(ask: Ask) -> Answers:
+    """An existing file system of OpenZFS against what the file says of it."""
+    home = ask.environment.storage.home
+    if home is None or home.openzfs.existing is None:
+        return
+    path, id = ("storage", "home", "openzfs", "existing"), home.openzfs.existing.id
+    result = _file_system(ask, id)
+    if result is None:
+        yield _absent(ask, path, id)
+        return
+    yield from _otherwise(path, id, _expected(ask, result, "OPENZFS"))
+    # Of two servers the preferred one serves.
+    preferred = result.get("OpenZFSConfiguration", {}).get("PreferredSubnetId")
+    yield from _zone(ask, path[:-1], home.openzfs.zone, id, [preferred] if preferred else result.get("SubnetIds", []))
+    yield Note(id)
+
+
+def _file_system(ask: Ask, id: str) -> Mapping[str, Any] | None:
+    answer = ask.aws.find("fsx", "describe_file_systems", {"FileSystemNotFound"}, FileSystemIds=[id])
+    return next(iter(answer["FileSystems"]), None) if answer else None
+
+
+def _absent(ask: Ask, path: Path, id: str) -> Problem:
+    return Problem((*path, "id"), f"there is no file system {id} in {ask.environment.region}", "correct its id")
+
+
+def _expected(ask: Ask, result: Mapping[str, Any], kind: str) -> tuple[tuple[str, Any, Any], ...]:
+    """What a file system that can be mounted has: each with its field, what is expected and what is there."""
+    vpc = ask.environment.network.vpc
+    return (
+        ("id", kind, result["FileSystemType"]),
+        ("id", "AVAILABLE", result["Lifecycle"]),
+        ("id", vpc.id if vpc else result.get("VpcId"), result.get("VpcId")),
+    )
+
+
+def _otherwise(path: Path, id: str, rows: Iterable[tuple[str, Any, Any]]) -> Answers:
+    for field, written, actual in rows:
+        if written != actual:
+            yield Problem(
+                (*path, field), f"{id} has {actual} where {written} is expected", "correct the file, or name another"
+            )
 
 
 @check("PRE052")
@@ -195,14 +231,14 @@ def named_buckets(environment: Environment) -> Iterator[NamedBucket]:
             yield NamedBucket((*path, "lifecycle", "source"), bucket, "HyperPod reads scripts of its own region")
 
 
-def _zone(ask: Ask, name: str, zone: str, id: str, result: dict[str, Any]) -> Answers:
-    if not result.get("SubnetIds"):
+def _zone(ask: Ask, path: Path, zone: str, id: str, subnets: Sequence[str]) -> Answers:
+    if not subnets:
         return
-    filters = [{"Name": "subnet-id", "Values": result["SubnetIds"]}]
+    filters = [{"Name": "subnet-id", "Values": subnets}]
     for subnet in ask.aws.pages("ec2", "describe_subnets", "Subnets", Filters=filters):
         if subnet["AvailabilityZoneId"] != zone:
             yield Problem(
-                (*lustre_path(name), "zone"),
+                (*path, "zone"),
                 f"{id} is in {subnet['AvailabilityZoneId']}, and the file has it in {zone}",
                 f"write zone: {subnet['AvailabilityZoneId']}, and put the groups that read most there",
             )

@@ -258,6 +258,15 @@ def _file_systems(environment: Environment, assembly: Assembly) -> Iterator[Data
                 "facts": [lustre.existing.id],
                 "repositories": [],
             }
+    home = environment.storage.home
+    if home and home.openzfs.existing:
+        yield {
+            "name": "home",
+            "kind": "FSx for OpenZFS, adopted",
+            "zones": [home.openzfs.zone],
+            "facts": [home.openzfs.existing.id],
+            "repositories": [],
+        }
     for database in assembly.of("AWS::RDS::DBCluster"):
         scaling = database.properties.get("ServerlessV2ScalingConfiguration", {})
         yield {

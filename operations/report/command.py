@@ -6,7 +6,6 @@ its benchmarks, --changes the effects of a deployment. --drawing writes the draw
 
 import argparse
 import json
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from ...config.loading.load import LoadedEnvironment
 from ...config.settings.environment import Environment
 from ...planning.simulation.assumptions import Assumptions
 from ...planning.simulation.traces.trace import latest
-from ..arguments import add_name, load
+from ..arguments import add_date, add_name, load
 from ..benchmarks.command import parsed
 from ..cdk.progress import Progress
 from ..effects.quota_effect import trace_file
@@ -69,9 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="simulate this work: a file, `metrics` or a Prometheus server (default: traces/ENV.*)",
     )
     parser.add_argument("--days", metavar="N", type=float, default=30.0, help="days of history to read (default: 30)")
-    parser.add_argument(
-        "--date", metavar="DATE", type=_day, help="date of the report, such as 2027-01-31 (default: today)"
-    )
+    add_date(parser, "date of the report")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -156,13 +153,6 @@ def _changes(file: Path | None, loaded: LoadedEnvironment) -> dict[str, Any] | N
     if result.get("environment") != loaded.environment.name:
         raise CommandError(f"{file} is of {result.get('environment')}, not of {loaded.environment.name}", desired, 2)
     return result
-
-
-def _day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no day; write it as 2027-01-31") from None
 
 
 def _text(file: Path) -> str:

@@ -27,7 +27,7 @@ from ..cdk.progress import Progress
 from ..commands.deploy import findings_before
 from ..effects.document import ChangeSet, change_set
 from ..effects.document import document as change_document
-from ..environments.costs import brief
+from ..environments.costs import brief, today
 from ..output.moving import under_way
 from ..preflight.inquiry import findings_of, preflight
 from .count_edit import count_edit
@@ -210,8 +210,8 @@ def plan_scaling(request: Request) -> ScalePlan:
         runs,
         tuple(before),
         tuple(after),
-        brief(environment),
-        brief(desired),
+        brief(environment, today()),
+        brief(desired, today()),
         changes,
     )
 

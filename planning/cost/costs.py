@@ -23,7 +23,7 @@ from ..network.cidrs import nat_zones
 from ..network.endpoints import GATEWAY_SERVICE, features, services
 from ..quota.amounts import instances
 from ..quota.stock import Stock
-from .plan_prices import paid_price
+from .plan_prices import hours_of_term, paid_price
 
 StackName = Literal["network", "storage", "eks", "cluster", "observability"]
 NOT_COUNTED = (
@@ -58,14 +58,22 @@ class Cost:
     """The existing training plan whose `paid_usd` would give it a price."""
     accelerated: bool = False
     """Whether it is instances with accelerators, which are most of what a cluster costs."""
+    hours: float = HOURS_PER_MONTH
+    """Hours of a month in which it is there: fewer than 730 for a training plan that is shorter."""
 
     @property
     def monthly(self) -> float | None:
-        """US dollars in a month of 730 hours."""
+        """US dollars in a month of 730 hours, as AWS's price calculator counts it."""
         if self.price is None:
             return None
-        # A month of 730 hours, as AWS's price calculator counts it.
-        return self.price.usd * self.quantity * (1 if self.unit.endswith("month") else HOURS_PER_MONTH)
+        return self.price.usd * self.quantity * (1 if self.unit.endswith("month") else self.hours)
+
+    @property
+    def hourly(self) -> float | None:
+        """US dollars in an hour in which it is there."""
+        if self.price is None:
+            return None
+        return self.price.usd * self.quantity / (HOURS_PER_MONTH if self.unit.endswith("month") else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +101,8 @@ class Sum:
     """Of `monthly`, what was paid with training plans and comes on no later bill."""
     misleading: bool = False
     """Whether instances with accelerators are among the parts without a price: the sum of the others says little."""
-
-    @property
-    def hourly(self) -> float:
-        """US dollars an hour."""
-        return self.monthly / HOURS_PER_MONTH
+    hourly: float = 0.0
+    """US dollars an hour while all of it is there."""
 
     @property
     def exact(self) -> bool:
@@ -125,7 +130,7 @@ def costs(environment: Environment, today: date) -> list[Cost]:
     return [
         *_network(environment),
         *_storage(environment),
-        *_control_plane(environment, today),
+        *control_plane(environment, today),
         *_cluster(environment),
         *_observability(environment),
     ]
@@ -155,6 +160,7 @@ def total(items: Iterable[Cost]) -> Sum:
         any(item.price is not None and item.price.lower_bound for item in items),
         sum(item.monthly or 0 for item in items if item.price is not None and item.price.basis == "plan"),
         any(item.price is None and item.accelerated for item in items),
+        sum(item.hourly or 0 for item in items),
     )
 
 
@@ -258,7 +264,8 @@ def _storage(environment: Environment) -> Iterator[Cost]:
     for name, lustre in environment.storage.lustres.items():
         if lustre.existing is None:
             yield from _lustre(environment, name, lustre)
-    if home := environment.storage.home:
+    home = environment.storage.home
+    if home and home.openzfs.existing is None:
         size, speed = home.openzfs.capacity_gib, home.openzfs.throughput
         item, where = ("openzfs_multi_az", " in two zones") if home.openzfs.in_two_zones else ("openzfs", "")
         yield _service(environment, "storage", f"{item}_storage", size, f"home: {size:,} GiB of OpenZFS{where}")
@@ -304,13 +311,24 @@ def included_metadata_iops(capacity_gib: int) -> int:
     return next(iops for size, iops in ((12000, 12000), (4800, 6000), (2400, 3000), (0, 1500)) if capacity_gib >= size)
 
 
-def _control_plane(environment: Environment, today: date) -> Iterator[Cost]:
+def extended_from(environment: Environment) -> date | None:
+    """The day from which extended support of the control plane's Kubernetes is paid; None where it is not.
+
+    The days of EKS's table begin at midnight in UTC, as DescribeClusterVersions has them.
+    """
+    eks = environment.cluster.eks
+    known = eks_versions().get(eks.version)
+    # Without extended support EKS then takes the control plane to the next version.
+    is_paid = environment.cluster.orchestrator == "eks" and eks.existing is None and eks.support != "standard"
+    return date.fromisoformat(known.standard_until) if is_paid and known and known.standard_until else None
+
+
+def control_plane(environment: Environment, today: date) -> Iterator[Cost]:
+    """The control plane of EKS on a day; nothing where it is adopted or there is none."""
     eks = environment.cluster.eks
     if environment.cluster.orchestrator == "eks" and eks.existing is None:
-        known = eks_versions().get(eks.version)
-        late = bool(known and known.standard_until and today > date.fromisoformat(known.standard_until))
-        # At the end of standard support EKS then takes the control plane to the next version.
-        late &= eks.support != "standard"
+        known, later = eks_versions().get(eks.version), extended_from(environment)
+        late = later is not None and today >= later
         item = "eks_extended_support" if late else "eks_control_plane"
         support = "extended support" if late else f"standard support{_afterwards(environment, known)}"
         yield _service(environment, "eks", item, 1, f"control plane, Kubernetes {eks.version} in {support}")
@@ -345,7 +363,7 @@ def _observability(environment: Environment) -> Iterator[Cost]:
 def _instances(environment: Environment, name: str, group: AnyGroup) -> Cost:
     """The instances of a group for a month of 730 hours; unknown where the market or nobody says."""
     prices = {kind: hourly(kind, environment.region, environment.own_prices) for kind in group.types}
-    types, price, missing, unpaid = " or ".join(group.types), None, (), None
+    types, price, missing, unpaid, hours = " or ".join(group.types), None, (), None, float(HOURS_PER_MONTH)
     kinds = map(environment_types(environment.instance_types).find, group.types)
     # What the catalog does not know may have them.
     accelerated = any(kind is None or kind.accelerator_count != 0 for kind in kinds)
@@ -356,6 +374,9 @@ def _instances(environment: Environment, name: str, group: AnyGroup) -> Cost:
         # A plan that is still to be bought is counted upfront, at most at its limit.
         price = paid_price(environment, group.plan) if exists else Price(0.0, "plan", "paid upfront with its purchase")
         unpaid = group.plan if exists and price is None else None
+        term = hours_of_term(plan, group.count) if plan and exists else None
+        if term and term < hours:
+            what, hours = f"{what}, {term:,.0f} hours", term
     elif group.capacity == "spot":
         what = f"{types}, Spot: the market decides"
     else:
@@ -364,7 +385,7 @@ def _instances(environment: Environment, name: str, group: AnyGroup) -> Cost:
         missing = tuple(kind for kind, price in prices.items() if price is None)
         # A mixed group may come to consist of the dearest of its types.
         price = max(known, key=lambda price: price.usd) if known and not missing else None
-    return Cost("cluster", name, what, group.count, "instance-hour", price, name, missing, unpaid, accelerated)
+    return Cost("cluster", name, what, group.count, "instance-hour", price, name, missing, unpaid, accelerated, hours)
 
 
 def _service(environment: Environment, stack: StackName, item: str, quantity: float, what: str) -> Cost:

@@ -4,12 +4,13 @@ A plan is paid in full at its purchase, so no bill ever names an hourly price. S
 plan's instance-hours is what Cost Explorer calls amortised cost.
 """
 
+import sys
 from datetime import datetime
 
 from ...config.catalog.instance_types import environment_types
 from ...config.catalog.prices import Price
 from ...config.settings.environment import Environment
-from ...config.settings.plans import TrainingPlan
+from ...config.settings.plans import PlanWindow, TrainingPlan
 
 
 def instance_hours(environment: Environment, name: str) -> float | None:
@@ -38,6 +39,27 @@ def paid_by_group(environment: Environment) -> dict[str, Price]:
     """The price of an instance-hour by each group on a plan that is paid, for what knows groups and no plans."""
     prices = {name: paid_price(environment, group.plan) for name, group in environment.groups.items() if group.plan}
     return {name: price for name, price in prices.items() if price}
+
+
+def parts(plan: TrainingPlan) -> list[PlanWindow]:
+    """The parts of a plan with their start, end and instances; one that is whole is a single part.
+
+    Empty where the file does not say when it starts and ends. Without a count in the file a part has room for all.
+    """
+    if plan.windows or not (plan.start and plan.end):
+        return list(plan.windows)
+    return [PlanWindow(start=plan.start, end=plan.end, count=plan.count or sys.maxsize, zone=plan.zone)]
+
+
+def hours_of_term(plan: TrainingPlan, instances: int) -> float | None:
+    """Hours in which a plan has capacity for each of so many instances; None where the file does not say.
+
+    Parts are added up. One with fewer instances counts for as many as it has.
+    """
+    if plan.windows:
+        hours = sum(min(instances, part.count) * _hours(part.start, part.end) for part in plan.windows)
+        return hours / instances
+    return _length(plan)
 
 
 def _length(plan: TrainingPlan) -> float | None:

@@ -114,6 +114,13 @@ class ApiServer:
         settings.host, settings.ssl_ca_cert = own.host, own.ssl_ca_cert
         return ApiServer(client.ApiClient(settings, "Authorization", f"Bearer {token}"))
 
+    def acting_as(self, user: str, group: str) -> "ApiServer":
+        """The same server for a user in a group, whom its administrator impersonates."""
+        impersonating = client.ApiClient(self._client.configuration)
+        impersonating.set_default_header("Impersonate-User", user)
+        impersonating.set_default_header("Impersonate-Group", group)
+        return ApiServer(impersonating)
+
     def _path(self, item: Object, name: str = "", subresource: str = "") -> str:
         kind = self.kind(item["apiVersion"], item["kind"])
         path = kind.path(name=name or None, namespace=item["metadata"].get("namespace") if kind.namespaced else None)

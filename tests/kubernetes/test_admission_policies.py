@@ -1,8 +1,6 @@
 """Our admission policies on a real API server: what they refuse, and the ways around them that are closed."""
 
-import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import cdk8s
@@ -16,6 +14,7 @@ from podwright.cdk8s_charts.scheduler_guard import scheduler_guard
 from podwright.cdk8s_charts.team_guard import team_guard
 from podwright.config.settings.groups import InstanceGroup
 from podwright.planning.kubernetes.isolation import PodFreedoms
+from policies_in_force import in_force, refusal
 
 TEAM, NAMESPACE, ELSEWHERE = "llm", "guarded", "unguarded"
 SCHEDULERS = ["kai-scheduler", "yunikorn"]
@@ -25,11 +24,6 @@ OF_OTHERS = {"kai-scheduler": "vision.h100", "yunikorn": "root.h100.vision"}
 OWN = {"kai-scheduler": "llm.h100", "yunikorn": "root.h100.dept_models.llm"}
 QUEUE = {"kai-scheduler": "kai.scheduler/queue", "yunikorn": "yunikorn.apache.org/queue"}
 NOT_PLACED, NODE_NAMED, OTHER_QUEUE = "need schedulerName", "leave out nodeName", "a queue of that team"
-
-
-def refusal(error: ApiException) -> str:
-    """What the server says of it."""
-    return json.loads(str(error.body))["message"]
 
 
 def container(resources: Object, name: str = "main") -> Object:
@@ -57,27 +51,6 @@ def namespace(server: ApiServer, name: str, **labels: str) -> None:
     """A namespace in which pods can be made."""
     server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
     until(lambda: server.items("v1", "ServiceAccount", name))
-
-
-@contextmanager
-def in_force(server: ApiServer, policies: list[Object], probe: Any) -> Iterator[None]:
-    """Policies, from when the server refuses what each probe does until they are gone."""
-
-    def refuses() -> bool:
-        try:
-            probe()
-        except ApiException as error:
-            return "ValidatingAdmissionPolicy" in refusal(error)
-        return False
-
-    for item in policies:
-        server.apply(item)
-    try:
-        until(refuses)
-        yield
-    finally:
-        for item in reversed(policies):
-            server.delete(item)
 
 
 @pytest.fixture(scope="module", params=SCHEDULERS)

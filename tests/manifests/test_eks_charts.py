@@ -65,8 +65,12 @@ def test_names_are_the_same_in_every_synthesis() -> None:
     assert [item["metadata"]["name"] for item in neuron("ml.trn2.48xlarge")] == ["neuron-device-plugin"] * 4
 
 
-def test_node_markers_patch_nodes_and_nothing_else() -> None:
-    role, binding = NodeMarkers(cdk8s.App(), "markers").to_json()
+def test_node_markers_patch_nodes_alone_and_a_policy_limits_what() -> None:
+    policy, of_policy, role, binding = NodeMarkers(cdk8s.App(), "markers").to_json()
+    assert policy["kind"] == "ValidatingAdmissionPolicy"
+    assert of_policy["spec"]["policyName"] == policy["metadata"]["name"]
+    assert of_policy["spec"]["validationActions"] == ["Deny"]
+    assert NODE_MARKERS in policy["spec"]["matchConditions"][0]["expression"]
     assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}]
     assert [subject["name"] for subject in binding["subjects"]] == [NODE_MARKERS]
 

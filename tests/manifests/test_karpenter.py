@@ -54,3 +54,14 @@ def test_the_schemas_refuse_what_is_wrong() -> None:
     pool["spec"]["disruption"]["consolidationPolicy"] = "Never"
     assert "is too long" in violations(node_class)[0]
     assert "'Never' is not one of" in violations(pool)[0]
+
+
+def test_a_pool_has_the_taints_of_all_its_groups_and_of_none_alone() -> None:
+    common, own = ({"key": key, "effect": "NoSchedule"} for key in ("example.com/burst", "example.com/own"))
+    groups = {
+        name: InstanceGroup.model_validate({"instance_type": "ml.g6.12xlarge", "count": 0, "taints": taints})
+        for name, taints in {"a": [own, common], "b": [common]}.items()
+    }
+    settings = Karpenter(groups=("a", "b"), limits={"vcpu": 1000})
+    (_, pool) = karpenter_objects(settings, groups, catalog())
+    assert pool["spec"]["template"]["spec"]["taints"] == [common]

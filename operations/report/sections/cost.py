@@ -15,7 +15,7 @@ TITLE: Final = "Cost"
 
 def collect(scene: Scene) -> dict[str, Any]:
     """What `podwright cost --json` says, as of the report's day."""
-    return cost.report(scene.environment, costs(scene.environment, scene.day))
+    return cost.report(scene.environment, costs(scene.environment, scene.day), scene.day)
 
 
 def view(data: dict[str, Any], document: dict[str, Any]) -> Tables:
@@ -29,6 +29,7 @@ def view(data: dict[str, Any], document: dict[str, Any]) -> Tables:
         intro=f"At the full count of every group, {HOURS_PER_MONTH} hours a month, in {data['currency']}.",
         tables=[
             Table("By stack", ("stack", "an hour", "a month", "unknown"), stacks, right=(1, 2)),
+            Table("By month", ("month", "each", "what changes"), _months(data["months"]), right=(1,)),
             Table("Training plans", ("plan", "upfront", "when"), fees, right=(1,)),
         ],
         folded=[_items(data["items"]), _teams(data["teams"] if document["quotas"]["teams"] else ())],
@@ -64,6 +65,17 @@ def _items(items: Sequence[dict[str, Any]]) -> Table:
         )
     headers = ("name", "what", "quantity", "unit price", "a month", "source")
     return Table("Parts", headers, rows, right=(2, 3, 4), name="Parts and prices")
+
+
+def _months(months: Sequence[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    return [
+        (
+            month["first"] if month["first"] == month["last"] else f"{month['first']} to {month['last']}",
+            _bounded(month, "monthly"),
+            "; ".join(month["why"]),
+        )
+        for month in months
+    ]
 
 
 def _teams(teams: Sequence[dict[str, Any]]) -> Table:

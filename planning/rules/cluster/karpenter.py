@@ -4,6 +4,7 @@ from ....config.catalog.instance_types import Catalog
 from ....config.findings import listed
 from ....config.settings.environment import Environment
 from ....config.settings.groups import InstanceGroup
+from ...node.taints import common_taints
 from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
 
 
@@ -78,10 +79,10 @@ def scalable(environment: Environment) -> Problems:
 def limits(environment: Environment, types: Catalog) -> Problems:
     """Karpenter limits below one node, or on missing accelerators."""
     karpenter, groups = environment.cluster.karpenter, scaled_groups(environment)
-    if karpenter is None or not groups:
+    rows = [types.get(name) for group in groups.values() for name in group.types]
+    if karpenter is None or not rows:
         return
     path = ("cluster", "autoscaling", "karpenter", "limits")
-    rows = [types.get(name) for group in groups.values() for name in group.types]
     smallest = {
         "accelerators": min(row.accelerator_count for row in rows),
         "vcpu": min(row.vcpu for row in rows),
@@ -97,3 +98,20 @@ def limits(environment: Environment, types: Catalog) -> Problems:
                 f"{field} is {value}, and the smallest node of {listed(groups, 'and')} has {smallest[field]}",
                 f"set {field} to {smallest[field]} or more",
             )
+
+
+@rule("CLU031", WARNING, on=Environment, source="hyperpod-nodepool karpenter-nodepool")
+def same_taints(environment: Environment) -> Problems:
+    """Karpenter groups with different taints."""
+    groups = scaled_groups(environment)
+    common = common_taints(groups.values())
+    for name, group in groups.items():
+        for index, taint in enumerate(group.taints):
+            if taint not in common:
+                lacking = listed([other for other in groups if taint not in groups[other].taints], "and")
+                yield Problem(
+                    ("instance_groups", name, "taints", index),
+                    f"taint {taint.key} is not on {lacking} in the same way; one node pool serves all groups of "
+                    "Karpenter, which would add nodes here for pods that do not tolerate it",
+                    "give all groups of Karpenter the same taints, or leave this one out of karpenter.groups",
+                )

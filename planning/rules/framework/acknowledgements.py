@@ -31,16 +31,22 @@ def acknowledgeable(environment: Environment) -> Problems:
 
 
 def acknowledged(
-    findings: list[Finding], accepted: tuple[Acknowledgement, ...], source: Source | None, *, project: bool = False
+    findings: list[Finding],
+    accepted: tuple[Acknowledgement, ...],
+    source: Source | None,
+    *,
+    project: bool = False,
+    dated: bool = False,
 ) -> list[Finding]:
     """`findings` with the reasons of those that are accepted, and a warning for each acknowledgement that fits none.
 
-    `findings` is what the rules of environments find, or those of a `project`; acknowledgements of the others stay
-    aside.
+    `findings` is what the rules of environments find, with those that depend on the day where `dated`, or the rules of
+    a `project`; acknowledgements of the others stay aside.
     """
     result = list(findings)
     for index, item in enumerate(accepted):
-        if item.rule not in RULES or RULES[item.rule].final or RULES[item.rule].of_project != project:
+        known = RULES.get(item.rule)
+        if known is None or known.final or known.of_project != project or (known.dated and not dated):
             continue
         hits = [
             position

@@ -6,6 +6,7 @@ path relative to it, and knows nothing of files: `run.py` adds the place, the le
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from typing import Concatenate, Final, NamedTuple, TypeVar
 
@@ -53,6 +54,9 @@ class Rule:
     function: Callable[..., Problems]
     reads_types: bool
     """Whether the function takes the instance catalog as well."""
+    dated: bool = False
+    """Whether what it finds depends on the day, which its function takes as well. A synthesis has no clock, so only
+    those who say a day hear it."""
 
     @property
     def of_project(self) -> bool:
@@ -64,8 +68,10 @@ class Rule:
         """Where the fact behind it can be read."""
         return cited(self.source)
 
-    def problems(self, settings: Settings, types: Catalog) -> Problems:
+    def problems(self, settings: Settings, types: Catalog, today: date | None = None) -> Problems:
         """What this rule finds in `settings`, an instance of `on`."""
+        if self.dated:
+            return self.function(settings, today) if today else iter(())
         return self.function(settings, types) if self.reads_types else self.function(settings)
 
 
@@ -74,18 +80,20 @@ RULES: Final[dict[str, Rule]] = {}
 
 
 def rule(
-    id: str, level: Level, *, on: type, source: str, final: bool = False
+    id: str, level: Level, *, on: type, source: str, final: bool = False, dated: bool = False
 ) -> Callable[[Callable[Concatenate[Model, ...], Problems]], Callable[Concatenate[Model, ...], Problems]]:
     """Register a function as a rule. Its first parameter is the model; a second one, if any, is the catalog.
 
-    The first line of its docstring is the rule's title, and says what is wrong when the rule speaks.
+    That of a `dated` rule is the day. The first line of its docstring is the rule's title, and says what is wrong when
+    the rule speaks.
     """
 
     def register(function: Callable[Concatenate[Model, ...], Problems]) -> Callable[Concatenate[Model, ...], Problems]:
         if id in RULES:
             raise ValueError(f"two rules are called {id}")
         title = (function.__doc__ or "").partition("\n")[0].rstrip(".")
-        RULES[id] = Rule(id, level, title, on, source, final, function, function.__code__.co_argcount == 2)
+        reads_types = function.__code__.co_argcount == 2 and not dated
+        RULES[id] = Rule(id, level, title, on, source, final, function, reads_types, dated)
         return function
 
     return register

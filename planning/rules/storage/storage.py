@@ -101,11 +101,25 @@ def second_zone(home: OpenZfs) -> Problems:
             )
 
 
+@rule("STO035", WARNING, on=OpenZfs, source="")
+def existing_home(home: OpenZfs) -> Problems:
+    """Settings that an existing OpenZFS file system does not take."""
+    if home.existing:
+        # These say where and how it is mounted, which is this environment's own.
+        for field in sorted(home.model_fields_set - {"zone", "mount", "existing"}):
+            if getattr(home, field) not in (None, ()):
+                yield Problem(
+                    field,
+                    f"{field} has no effect: {home.existing.id} exists and is only mounted",
+                    "remove it; change the file system where it was made",
+                )
+
+
 @rule("STO033", ERROR, on=Environment, source="fsx-openzfs", final=True)
 def ways_to_two_zones(environment: Environment) -> Problems:
     """Home file system without route tables."""
     home, network = environment.storage.home, environment.network
-    if home is None or not home.openzfs.in_two_zones:
+    if home is None or home.openzfs.existing or not home.openzfs.in_two_zones:
         return
     specified = home.openzfs.route_tables
     path, most = ("storage", "home", "openzfs", "route_tables" if specified else "deployment"), limits().openzfs
@@ -255,7 +269,7 @@ def separate_buckets(buckets: Buckets) -> Problems:
 def destroyed_data(environment: Environment) -> Problems:
     """Data deleted with its stack."""
     retained = [name for name, lustre in environment.storage.lustres.items() if lustre.existing is None]
-    retained += ["home"] if environment.storage.home else []
+    retained += ["home"] if environment.storage.home and environment.storage.home.openzfs.existing is None else []
     if environment.protection == "destroy" and retained and environment.account != SANDBOX_ACCOUNT:
         yield Problem(
             "protection",
@@ -283,7 +297,7 @@ def efa_client_image(environment: Environment, types: Catalog) -> Problems:
 def home_backups(environment: Environment) -> Problems:
     """Home folders without backups."""
     home = environment.storage.home
-    if home and home.openzfs.backup_days == 0 and environment.protection == "retain":
+    if home and home.openzfs.backup_days == 0 and home.openzfs.existing is None and environment.protection == "retain":
         yield Problem(
             ("storage", "home", "openzfs", "backup_days"),
             "backup_days is 0: nothing brings back what somebody deletes",

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ from governed_cluster import GovernedCluster, quota, until
 from podwright.config.errors import CommandError
 from podwright.config.loading.load import load_environment
 from podwright.config.settings.environment import Environment
+from podwright.config.settings.governance.task_governance import ADDON
 from podwright.operations.adoption.differences import compare
 from podwright.operations.adoption.reading import RunningCluster, read
 from podwright.operations.adoption.settings import environment_settings
@@ -96,6 +98,75 @@ def test_a_cluster_of_the_console(on_eks: GovernedCluster, aws: Aws, account: Ac
     }
     assert {item.property for item in actual.deviations} == words.keys()
     assert all(item.now is None and words[item.property] in item.why for item in actual.deviations)
+
+
+@pytest.fixture(scope="module")
+def with_home(aws: Aws) -> GovernedCluster:
+    """A cluster with home folders of OpenZFS that its scripts mount, and add-ons with settings."""
+    cluster = GovernedCluster(aws, "homely")
+    around = cluster.around
+    configuration = {"DeploymentType": "SINGLE_AZ_2", "ThroughputCapacity": 320, "AutomaticBackupRetentionDays": 3}
+    systems = [
+        aws("fsx").create_file_system(
+            FileSystemType="OPENZFS",
+            StorageCapacity=128,
+            SubnetIds=around.subnets[:1],
+            SecurityGroupIds=[around.security_group],
+            OpenZFSConfiguration=configuration,
+        )["FileSystem"]
+        for _ in range(2)
+    ]
+    bucket, _, prefix = around.scripts.removeprefix("s3://").partition("/")
+    body = "\n".join(f"mount -t nfs {system['DNSName']}:/fsx /home" for system in systems).encode()
+    aws("s3").put_object(Bucket=bucket, Key=f"{prefix}mount.sh", Body=body)
+    eks = aws("eks")
+    of_cluster = {"clusterName": cluster.name}
+    network = {"configurationValues": "enableNetworkPolicy: 'true'", "serviceAccountRoleArn": around.role}
+    eks.update_addon(**of_cluster, addonName=ADDON, configurationValues='{"replicas": 2}')
+    eks.create_addon(**of_cluster, addonName="vpc-cni", **network)
+    aws("sagemaker").create_compute_quota(Name="q-vision", ClusterArn=cluster.arn, **quota("vision", 1))
+    return cluster
+
+
+def test_home_folders_and_settings_of_addons(
+    with_home: GovernedCluster, aws: Aws, account: Account, tmp_path: Path
+) -> None:
+    running = read(account, "homely")
+    environment = written(running, "homely", tmp_path)
+    text = (tmp_path / "homely.yaml").read_text()
+    home = environment.storage.home
+    assert home
+    assert home.openzfs.existing
+    first, second = sorted(running.file_systems)
+    assert (home.openzfs.existing.id, home.openzfs.existing.security_group) == (first, with_home.around.security_group)
+    assert (home.openzfs.zone, home.openzfs.mount) == ("usw2-az1", "/home")
+    said = " ".join(line.strip().removeprefix("# ") for line in text.splitlines())
+    assert "It stays as it was made: 128 GiB, SINGLE_AZ_2, 320 MB/s, backups of 3 days." in said
+    assert f"OPENZFS {second} is left out: a file has one of OpenZFS" in said
+    # Task governance is installed by the file as well, and the VPC CNI stays with the cluster's owner.
+    eks, version = environment.cluster.eks, aws("eks").describe_addon(clusterName="homely", addonName=ADDON)
+    assert eks.addons == {ADDON: version["addon"]["addonVersion"]}
+    assert json.loads(eks.addon_configurations[ADDON]) == {"replicas": 2}
+    assert '{"enableNetworkPolicy": "true"}' in said
+    assert f"and role {with_home.around.role}" in said
+
+    actual = compare(running, "homely", tmp_path / "homely.yaml", tmp_path, sandbox=True)
+    assert [item for item in actual.deviations if item.resource.startswith("AWS::EKS::Addon")] == []
+
+
+def test_another_configuration_of_an_addon_is_a_difference(
+    with_home: GovernedCluster, account: Account, tmp_path: Path
+) -> None:
+    running = read(account, "homely")
+    written(running, "homely", tmp_path)
+    changed = {**running.addons[ADDON], "configurationValues": "replicas: 3", "serviceAccountRoleArn": "arn:aws:iam::x"}
+    other = replace(running, addons={**running.addons, ADDON: changed})
+    actual = compare(other, "homely", tmp_path / "homely.yaml", tmp_path, sandbox=True)
+    of_addons = [item for item in actual.deviations if item.resource.startswith("AWS::EKS::Addon")]
+    assert {(item.property, item.now, item.file) for item in of_addons} == {
+        ("ConfigurationValues.replicas", 3, 2),
+        ("ServiceAccountRoleArn", "arn:aws:iam::x", None),
+    }
 
 
 def test_slurm_by_the_file_beside_its_scripts(aws: Aws, account: Account, tmp_path: Path) -> None:

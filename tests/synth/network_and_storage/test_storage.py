@@ -242,6 +242,19 @@ def test_an_existing_lustre_gets_ports_and_nothing_else(stack: cdk.Stack, parts:
     assert stack.resolve(made.dns_name) == {"Fn::Join": ["", [f"{EXISTING['id']}.fsx.us-west-2.", suffix]]}
 
 
+def test_an_existing_home_gets_ports_and_nothing_else(stack: cdk.Stack, parts: dict[str, Any]) -> None:
+    adopted = {"id": EXISTING["id"], "security_group": EXISTING["security_group"]}
+    settings = OpenZfs.model_validate({"zone": "usw2-az2", "existing": adopted})
+    made = OpenZfsHome(stack, "Home", settings=settings, **parts)
+    assert Template.from_stack(stack).to_json()["Resources"] == resources(stack, *RULES)
+    servers = EXISTING["security_group"]
+    assert {rule[:3] for rule in opened(stack)} == {("Ingress", servers, "clients"), ("Egress", "clients", servers)}
+    assert {rule[4] for rule in opened(stack)} == {111, 2049, 20001}
+    assert made.file_system_id == EXISTING["id"]
+    suffix = {"Ref": "AWS::URLSuffix"}
+    assert stack.resolve(made.dns_name) == {"Fn::Join": ["", [f"{EXISTING['id']}.fsx.us-west-2.", suffix]]}
+
+
 @pytest.mark.parametrize("protection", get_args(Protection))
 def test_protection_of_file_systems(stack: cdk.Stack, parts: dict[str, Any], protection: Protection) -> None:
     parts |= {"protection": protection}

@@ -142,35 +142,38 @@ PAID = """
 
 
 @pytest.mark.parametrize(
-    ("settings", "usd"),
+    ("settings", "usd", "monthly"),
     [
         # 4 instances for 7 days.
-        ("count: 4, days: 7, paid_usd: 26880", 40),
+        ("count: 4, days: 7, paid_usd: 26880", 40, 26880),
         # The file's dates count, not what was asked for.
-        ("count: 4, days: 9, start: 2027-01-04, end: 2027-01-11, paid_usd: 26880", 40),
+        ("count: 4, days: 9, start: 2027-01-04, end: 2027-01-11, paid_usd: 26880", 40, 26880),
         # The groups' own count, without one of the plan.
-        ("days: 7, paid_usd: 26880", 40),
+        ("days: 7, paid_usd: 26880", 40, 26880),
+        # Of a plan that is longer a month has 730 hours.
+        ("count: 4, days: 182, paid_usd: 698880", 40, 4 * 40 * 730),
         # Two parts of 4 and 2 instances for a week each.
         (
             "windows: [{start: 2027-01-04, end: 2027-01-11, count: 4, zone: usw2-az2}, "
             "{start: 2027-02-01, end: 2027-02-08, count: 2, zone: usw2-az2}], paid_usd: 40320",
             40,
+            40320,
         ),
-        # Eighteen instances of an UltraServer.
-        ("ultraserver_type: ml.u-p6e-gb200x72, ultraserver_count: 1, days: 1, paid_usd: 43200", 100),
+        # Eighteen instances of an UltraServer, of which the group has four.
+        ("ultraserver_type: ml.u-p6e-gb200x72, ultraserver_count: 1, days: 1, paid_usd: 43200", 100, 9600),
     ],
 )
-def test_a_plan_that_is_paid_costs_its_price_by_instance_hour(settings: str, usd: float) -> None:
+def test_a_plan_that_is_paid_costs_its_price_by_instance_hour(settings: str, usd: float, monthly: float) -> None:
     actual = environment(PAID % settings)
     price = item(actual, "h200").price
     assert price, "the file says what was paid"
     assert price.usd == pytest.approx(usd)
-    assert item(actual, "h200").monthly == pytest.approx(4 * usd * 730)
+    assert item(actual, "h200").monthly == pytest.approx(monthly)
     rows = {row.team: row for row in by_team(actual, costs(actual, DAY))}
     assert rows["b"].total.hourly == pytest.approx(3 * usd)
     assert (rows["b"].upfront, rows["b"].total.exact) == (0, True)
     # It is on no later bill, so no budget of a month has to hold it.
-    assert total(costs(actual, DAY)).prepaid == pytest.approx(4 * usd * 730)
+    assert total(costs(actual, DAY)).prepaid == pytest.approx(monthly)
     assert "OBS050" not in {finding.id for finding in findings(actual)}
 
 
@@ -179,7 +182,7 @@ def test_a_plan_that_exists_without_what_was_paid_is_unknown() -> None:
     assert item(actual, "h200").monthly is None
     rows = {row.team: row for row in by_team(actual, costs(actual, DAY))}
     assert not rows["a"].total.exact
-    printed = text_of(lines(actual, costs(actual, DAY)))
+    printed = text_of(lines(actual, costs(actual, DAY), DAY))
     assert "Nobody says what was paid for plan q1" in printed
     assert "Spot has no price" not in printed
 
@@ -189,7 +192,7 @@ def test_prod_shows_what_its_plan_costs() -> None:
     assert item(prod, "h200").price.usd == pytest.approx(44)
     teams = {row.team: row.total.hourly for row in by_team(prod, costs(prod, DAY))}
     assert teams["research"] == pytest.approx(440)
-    assert "$513,920 of a month paid with training plans" in brief(prod)["summary"]
+    assert "$473,088 of a month paid with training plans" in brief(prod, DAY)["summary"]
 
 
 def test_a_mixed_group_with_one_unknown_price_is_unknown() -> None:
@@ -335,6 +338,7 @@ def test_the_command_as_json(project: Path, capsys: pytest.CaptureFixture[str]) 
         "settable": [],
         "unpaid_plan": None,
         "accelerated": False,
+        "hours": 730,
         "monthly": 73.0,
     }
 

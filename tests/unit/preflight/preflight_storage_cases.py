@@ -49,6 +49,15 @@ def of_console(kind: str):
     return {f"{kind}Arn": arn, f"{kind}Id": "aaaaaaaaaaaa", **made}
 
 
+HOME = "storage: {lustre: null, home: {openzfs: {zone: %s, existing: {id: fs-22222222, security_group: sg-11111111}}}}"
+
+
+def openzfs(**changed: Any) -> dict[str, Any]:
+    """The home folders that are adopted."""
+    settings = {"FileSystemId": "fs-22222222", "FileSystemType": "OPENZFS", "OpenZFSConfiguration": {}}
+    return {"FileSystems": [file_system(**settings) | changed]}
+
+
 CASES = [
     Case(
         "PRE050", "adopted", "no bucket checkpoints", "create it", {("s3", "head_bucket"): only_bucket("checkpoints")}
@@ -83,6 +92,15 @@ CASES = [
         "no file system fs-11111111",
         "correct",
         {("fsx", "describe_file_systems"): refusal("FileSystemNotFound")},
+    ),
+    *(
+        Case("PRE051", base, says, fix, {("fsx", "describe_file_systems"): openzfs(**changed)}, more=HOME % zone)
+        for base, changed, zone, says, fix in (
+            ("adopted", {"Lifecycle": "FAILED"}, "usw2-az2", "has FAILED where AVAILABLE is expected", "correct"),
+            ("adopted", {"FileSystemType": "ONTAP"}, "usw2-az2", "has ONTAP where OPENZFS is expected", "correct"),
+            ("adopted", {"VpcId": "vpc-2"}, "usw2-az2", "has vpc-2 where vpc-11111111 is expected", "correct"),
+            ("adopted", {}, "usw2-az3", "is in usw2-az2, and the file has it in usw2-az3", "write zone: usw2-az2"),
+        )
     ),
     Case("PRE052", "adopted", "no key", "correct", {("kms", "describe_key"): refusal("NotFoundException")}),
     *(
