@@ -1,13 +1,20 @@
 """The server of the SDK, with podwright's session, and with errors that are findings instead of sentences."""
 
+import asyncio
+import concurrent.futures
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
 from typing import Any
 
+from anyio import from_thread
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult, InputRequiredResult
 
+from ..output.moving import heard_by
 from .replies import refused
 from .session import Session
 
@@ -32,11 +39,29 @@ class Serving(MCPServer):
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool. What a user can act on becomes findings; everything else stays the SDK's."""
         try:
-            return await super().call_tool(name, arguments, context)
+            with _notified(context):
+                return await super().call_tool(name, arguments, context)
         except ToolError as error:
             if error.__cause__ is not None and (result := refused(error.__cause__)):
                 return result
             raise
+
+
+@contextmanager
+def _notified(context: Context[Any, Any] | None) -> Iterator[None]:
+    """Send the client what the call's command says is under way, if it asked with a progress token."""
+    if context is None:
+        yield
+        return
+    numbers = count(1)
+
+    def send(line: str) -> None:
+        # A tool runs in a thread of the SDK's. What has begun there goes on after the client has cancelled the call.
+        with suppress(asyncio.CancelledError, concurrent.futures.CancelledError):
+            from_thread.run(context.report_progress, next(numbers), None, line)
+
+    with heard_by(send):
+        yield
 
 
 def session_of(context: Context[Any, Any]) -> Session:

@@ -4,7 +4,9 @@ A log has no such lines; there each thing that begins is a line that stays.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from .terminal import can_redraw, new_console, width_of
@@ -17,6 +19,8 @@ _BAR: Final = 20
 _GAP: Final = 2
 _shown: "list[Live]" = []
 """What moves now, at most one."""
+Listener = Callable[[str], None]
+_LISTENER: Final[ContextVar[Listener | None]] = ContextVar("listener", default=None)
 
 
 class Bar(NamedTuple):
@@ -35,9 +39,26 @@ def settle() -> None:
         _shown.pop().stop()
 
 
+@contextmanager
+def heard_by(listener: Listener) -> Iterator[None]:
+    """Have `listener` told each line of what is under way too, in this context and the threads that carry it on."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+def tell(text: str) -> None:
+    """Tell who listens what is under way."""
+    if listener := _LISTENER.get():
+        listener(text)
+
+
 def under_way(text: str) -> None:
     """Say what begins now and may take a while; on a terminal until something else is printed."""
     settle()
+    tell(text)
     if not can_redraw(sys.stderr):
         print(f"{text} …", file=sys.stderr, flush=True)
         return

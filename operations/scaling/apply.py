@@ -53,7 +53,7 @@ def apply_scaling(plan: ScalePlan, say: Callable[[str], None]) -> None:
         removed = _remove(plan)
         say(f"removed {', '.join(removed)}")
         _wait_for(plan, say)
-    code = deploy(request.arguments, quiet=True)
+    code = deploy(request.arguments(plan.changes.digest if plan.changes else None), quiet=True)
     if code:
         raise CommandError(f"{group} has its nodes, and the count is not deployed", "run the same command again")
     _check_target(plan)

@@ -5,13 +5,14 @@ does and costs. After a yes the count is written, with comments and all else as 
 go, and no others; and the new count is deployed. A group that the file extends gets a count of its own in ENV's file.
 
 Fewer nodes need --remove with exactly those that go. Nodes on which jobs run stay unless --stop-jobs is given. Cut off
-anywhere, the same command does what is left.
+anywhere, the same command does what is left; with --plan, which is one plan and no other, without it.
 """
 
 import argparse
 import sys
 from collections.abc import Iterator
 
+from ...config.errors import CommandError
 from ..arguments import add_name, add_sandbox
 from ..effects.show import lines as change_lines
 from ..output.confirm import confirm
@@ -30,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stop-jobs", action="store_true", help="remove nodes although jobs run on them")
     parser.add_argument("--dry-run", action="store_true", help="show what would be done, and do nothing")
     parser.add_argument("--yes", action="store_true", help="do it without asking")
+    parser.add_argument(
+        "--plan", metavar="DIGEST", help="do nothing but the plan to which --dry-run gave this digest"
+    )
     add_sandbox(parser)
     parser.add_argument("--json", action="store_true", help="print the plan and what was done as JSON")
 
@@ -46,6 +50,11 @@ def run(args: argparse.Namespace) -> int:
         args.project, args.environment, args.group, args.count, tuple(args.remove), args.stop_jobs, args.sandbox
     )
     plan = plan_scaling(request)
+    if args.plan not in (None, plan.digest):
+        raise CommandError(
+            f"nothing was done: the plan is {plan.digest} now, and not {args.plan}",
+            "the same command with --dry-run, and without --plan, shows what would be done now",
+        )
     if not args.json:
         write_findings(plan.new_findings, sys.stderr)
         for line in lines(plan):
@@ -79,7 +88,7 @@ def sentence(plan: ScalePlan) -> str:
 def lines(plan: ScalePlan) -> Iterator[Block]:
     """The plan for people."""
     request = plan.request
-    yield f"{plan.environment.name} → {plan.account}"
+    yield f"{plan.environment.name} → {plan.account}: plan {plan.digest}"
     yield f"{request.group}: {plan.target} → {request.count} nodes (the file says {plan.written})"
     if plan.done:
         yield "nothing is left to do"
