@@ -187,7 +187,16 @@ class ChangeTools:
         """Replace the nodes that plan_replace showed, after the user has said yes."""
         return self._made("replace_nodes", environment, plan_id, consent, context)
 
-    @tool(About("Scale", "podwright scale ENV GROUP 8 --plan ID", asks_aws=True, changes="aws", destructive=True, more=_OUTCOME))
+    @tool(
+        About(
+            "Scale",
+            "podwright scale ENV GROUP 8 --plan ID",
+            asks_aws=True,
+            changes="aws",
+            destructive=True,
+            more=_OUTCOME,
+        )
+    )
     def scale_group(
         self,
         environment: EnvironmentName,

@@ -31,9 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stop-jobs", action="store_true", help="remove nodes although jobs run on them")
     parser.add_argument("--dry-run", action="store_true", help="show what would be done, and do nothing")
     parser.add_argument("--yes", action="store_true", help="do it without asking")
-    parser.add_argument(
-        "--plan", metavar="DIGEST", help="do nothing but the plan to which --dry-run gave this digest"
-    )
+    parser.add_argument("--plan", metavar="DIGEST", help="do nothing but the plan to which --dry-run gave this digest")
     add_sandbox(parser)
     parser.add_argument("--json", action="store_true", help="print the plan and what was done as JSON")
 
