@@ -40,6 +40,7 @@ def team(**settings: Any) -> dict[str, Any]:
         "borrow": {"gres/gpu": 8},
         "weight": 50,
         "preempt": "lower_priority",
+        "budget_minutes": None,
         "users": ["ada"],
         **settings,
     }
