@@ -73,8 +73,8 @@ def _budgets(environment: Environment) -> list[str]:
     if environment.cluster.orchestrator != "slurm":
         return []
     return [
-        f"{team} starts nothing whose time limit does not fit into what is left of {budget.accelerator_hours:,g} GPU-hours "
-        f"a {budget.period}."
+        f"{team} starts nothing whose time limit does not fit into what is left of its {budget.accelerator_hours:,g} "
+        f"GPU-hours a {budget.period}."
         for team, budget in budgets(environment.governance.teams).items()
     ]
 

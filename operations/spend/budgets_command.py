@@ -1,8 +1,9 @@
 """Print what teams have used of their budgets of accelerator-hours, and keep the budgets with --apply.
 
-Hours come from the metrics of the environment's workspace; on Slurm, which keeps budgets itself, from its accounts. With --apply, queues of teams are held whose budget is used
-and says `hold`, and their Workloads get the priority of `demote_to` where it says `demote`. When a period begins or a
-budget is raised, the same command undoes it. Run it every few minutes, wherever jobs run by the clock.
+Hours come from the metrics of the environment's workspace; on Slurm, which keeps budgets itself, from its accounts.
+With --apply, queues of teams are held whose budget is used and says `hold`, and their Workloads get the priority of
+`demote_to` where it says `demote`. When a period begins or a budget is raised, the same command undoes it. Run it every
+few minutes, wherever jobs run by the clock.
 """
 
 import argparse

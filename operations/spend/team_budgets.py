@@ -53,17 +53,14 @@ def _used(server: Prometheus, cluster: str, start: float, end: float) -> dict[st
 def standings_of_slurm(environment: Environment, account: Account, at: datetime) -> list[Standing]:
     """Each budget with what Slurm counts of it. Raises CommandError where no node of the cluster answers."""
     command = "sshare --noheader --parsable2 --all --format=Account,User,GrpTRESRaw"
-    rows = [line.split("|") for line in Slurm(Question(account, environment)).run(command).splitlines()]
-    # Rows with a user are people's own. Accounts are indented, each below the one above it.
-    minutes = {
-        name.strip(): dict(part.partition("=")[::2] for part in used.split(","))
-        for name, user, used in rows
-        if not user
-    }
+    minutes = dict[str, float]()
+    for line in Slurm(Question(account, environment)).run(command).splitlines():
+        # Indented, each below the account above it. A row with a user is that person's own.
+        name, user, used = line.split("|")
+        if not user:
+            minutes[name.strip()] = float(dict(part.partition("=")[::2] for part in used.split(",")).get("gres/gpu", 0))
     return [
-        Standing(
-            team, budget, period_at(budget, at), at, int(minutes.get(f"{team}_budget", {}).get("gres/gpu", 0)) / 60
-        )
+        Standing(team, budget, period_at(budget, at), at, minutes.get(f"{team}_budget", 0) / 60)
         for team, budget in budgets(environment.governance.teams).items()
     ]
 

@@ -45,7 +45,7 @@ START_SECONDS = 120
 ROOT = "root"
 """The account above all others."""
 RESETS = {"month": "MONTHLY", "quarter": "QUARTERLY"}
-"""When Slurm begins the use of all accounts anew, by the period of budgets. Its weeks begin on Sunday (slurm.conf(5))."""
+"""When Slurm begins the use of all accounts anew, by the period of budgets. Its own weeks begin on Sunday."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from ...monitoring.collected import collected
 from ...quota.amounts import is_accelerator
 from ...quota.budgets import budgets, longest_hours
 from ...quota.policy import environment_policy
-from ..cluster.slurm import of_type, on_slurm
+from ..cluster.slurm import of_type, on_slurm, several_controllers
 from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
 
 _INSTEAD = {
@@ -106,8 +106,12 @@ def _not_of_slurm(environment: Environment, types: Catalog) -> Problems:
                 "give all budgets the same period",
             )
         if neuron:
-            words = f"Slurm counts no Neuron devices, and {listed(neuron, 'and')} {'has' if len(neuron) == 1 else 'have'} them"
-            yield Problem(path, words, "remove the budget, and limit the team by its quota")
+            words = f"Slurm counts no Neuron devices, and {listed(neuron, 'and')} of its groups"
+            yield Problem(
+                path,
+                f"{words} {'has' if len(neuron) == 1 else 'have'} them",
+                "remove the budget, and limit the team by its quota",
+            )
 
 
 @rule("GOV099", WARNING, on=Environment, source="")
@@ -127,13 +131,13 @@ def without_time_limit(environment: Environment) -> Problems:
 @rule("GOV100", WARNING, on=Environment, source="")
 def forgotten_hours(environment: Environment) -> Problems:
     """Budget whose used hours go with the controller's disk."""
-    slurm, known = environment.cluster.slurm, budgets(environment.governance.teams)
-    if on_slurm(environment) and known and slurm and not slurm.shared_directory:
+    known = budgets(environment.governance.teams)
+    if on_slurm(environment) and known and not several_controllers(environment):
         yield Problem(
             ("governance", "teams", next(iter(known)), "budget"),
             "slurmctld keeps the used hours on the controller's root volume, which an update of its software renews: "
             "budgets then begin anew within a period",
-            "name a folder of a file system: `cluster: {slurm: {shared_directory: …}}`",
+            "use two controllers, which share a folder for them; or update the controller at the end of a period",
         )
 
 
