@@ -69,7 +69,7 @@ def under_way(text: str) -> None:
 
 
 # Of what has passed: a log hears early that something lives, and is not filled by what takes an hour.
-_SILENCE_SHARE: Final = 1 / 6
+_SILENCE_SHARE: Final = 1 / 10
 _SILENCE_SECONDS: Final = (5.0, 30.0)
 
 

@@ -323,7 +323,8 @@ def test_a_budget_holds_what_no_longer_fits_ends_nothing_and_begins_anew(cluster
     # The next month: Slurm keeps in two numbers when it counted last, and when it began anew.
     last_month = (
         "import pathlib, struct; file = pathlib.Path('/var/spool/slurmctld/priority_last_decay_ran'); "
-        "ran, began = struct.unpack('qq', file.read_bytes()); file.write_bytes(struct.pack('qq', ran, began - 40 * 86400))"
+        "ran, began = struct.unpack('qq', file.read_bytes()); "
+        "file.write_bytes(struct.pack('qq', ran, began - 40 * 86400))"
     )
     cluster.says(f'systemctl stop slurmctld; python3 -c "{last_month}"; systemctl start slurmctld')
     until(lambda: state(waits) == ["RUNNING", "None"], "a new period begins")

@@ -86,7 +86,7 @@ def _not_of_slurm(environment: Environment, types: Catalog) -> Problems:
     neuron = sorted(
         name
         for name, group in of_type(environment, "compute").items()
-        if any(types.get(kind).accelerator_vendor == "aws" for kind in group.types if kind in types)
+        if any(types.get(kind).accelerator_vendor == "neuron" for kind in group.types if kind in types)
     )
     for team, budget in known.items():
         path: Path = ("governance", "teams", team, "budget")
