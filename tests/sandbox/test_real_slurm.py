@@ -305,10 +305,7 @@ def test_a_budget_holds_what_no_longer_fits_ends_nothing_and_begins_anew(cluster
 
     # Whoever lowers a budget ends nothing that runs, even far above it.
     cluster.says("sacctmgr --immediate modify account where name=research_budget set GrpTRESMins=gres/gpu=1")
-    until(lambda: not cluster.says(ELAPSED.format(runs)).startswith("0:"), "it runs for a minute")
-    until(
-        lambda: int(cluster.says(ELAPSED.format(runs)).split(":")[0]) >= 2, "and goes on after Slurm has looked again"
-    )
+    until(lambda: int(cluster.says(ELAPSED.format(runs)).split(":")[0]) >= 2, "it goes on after Slurm has looked again")
     assert state(runs)[0] == "RUNNING"
     cluster.says(f"scancel {runs}")
     cluster.says("sacctmgr --immediate modify account where name=research_budget set GrpTRESMins=gres/gpu=170")
@@ -323,8 +320,8 @@ def test_a_budget_holds_what_no_longer_fits_ends_nothing_and_begins_anew(cluster
     # The next month: Slurm keeps in two numbers when it counted last, and when it began anew.
     last_month = (
         "import pathlib, struct; file = pathlib.Path('/var/spool/slurmctld/priority_last_decay_ran'); "
-        "ran, began = struct.unpack('qq', file.read_bytes()); "
-        "file.write_bytes(struct.pack('qq', ran, began - 40 * 86400))"
+        "ran, began = struct.unpack('>qq', file.read_bytes()); "
+        "file.write_bytes(struct.pack('>qq', ran, began - 40 * 86400))"
     )
     cluster.says(f'systemctl stop slurmctld; python3 -c "{last_month}"; systemctl start slurmctld')
     until(lambda: state(waits) == ["RUNNING", "None"], "a new period begins")
