@@ -1,13 +1,11 @@
 """The server of the SDK, with podwright's session, and with errors that are findings instead of sentences."""
 
 import asyncio
-import concurrent.futures
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
-from anyio import from_thread
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
@@ -53,12 +51,11 @@ def _notified(context: Context[Any, Any] | None) -> Iterator[None]:
     if context is None:
         yield
         return
-    numbers = count(1)
+    loop, numbers = asyncio.get_running_loop(), count(1)
 
     def send(line: str) -> None:
-        # A tool runs in a thread of the SDK's. What has begun there goes on after the client has cancelled the call.
-        with suppress(asyncio.CancelledError, concurrent.futures.CancelledError):
-            from_thread.run(context.report_progress, next(numbers), None, line)
+        # From the thread that the SDK runs the tool in, which waits for no client: what has begun goes on without one.
+        asyncio.run_coroutine_threadsafe(context.report_progress(next(numbers), None, line), loop)
 
     with heard_by(send):
         yield

@@ -269,7 +269,6 @@ def test_nodes_come_and_go_and_jobs_stay(cluster: SlurmCluster) -> None:
 
 
 BUDGET = FILE.replace("users: [ada]", "users: [ada], budget: {accelerator_hours: 4, when_reached: hold}")
-ELAPSED = "squeue --noheader --jobs={} --format=%M"
 
 
 @real
@@ -305,7 +304,8 @@ def test_a_budget_holds_what_no_longer_fits_ends_nothing_and_begins_anew(cluster
 
     # Whoever lowers a budget ends nothing that runs, even far above it.
     cluster.says("sacctmgr --immediate modify account where name=research_budget set GrpTRESMins=gres/gpu=1")
-    until(lambda: int(cluster.says(ELAPSED.format(runs)).split(":")[0]) >= 2, "it goes on after Slurm has looked again")
+    elapsed = f"squeue --noheader --jobs={runs} --format=%M"
+    until(lambda: int(cluster.says(elapsed).split(":")[0]) >= 2, "it goes on after Slurm has looked again")
     assert state(runs)[0] == "RUNNING"
     cluster.says(f"scancel {runs}")
     cluster.says("sacctmgr --immediate modify account where name=research_budget set GrpTRESMins=gres/gpu=170")
