@@ -187,7 +187,16 @@ class ChangeTools:
         """Replace the nodes that plan_replace showed, after the user has said yes."""
         return self._made("replace_nodes", environment, plan_id, consent, context)
 
-    @tool(About("Scale", "podwright scale ENV GROUP 8", asks_aws=True, changes="aws", destructive=True, more=_OUTCOME))
+    @tool(
+        About(
+            "Scale",
+            "podwright scale ENV GROUP 8 --plan ID",
+            asks_aws=True,
+            changes="aws",
+            destructive=True,
+            more=_OUTCOME,
+        )
+    )
     def scale_group(
         self,
         environment: EnvironmentName,
@@ -244,7 +253,6 @@ _STALE: Final = {
     "submit_job": "the job is another",
     "stop_job": "the job is another, or in another state",
     "replace_nodes": "a node has another status",
-    "scale_group": "the nodes, the jobs on them or what is deployed is another",
     "reserve_capacity": "another offer is the cheapest, or its price has changed",
 }
 

@@ -12,7 +12,7 @@ _KEPT: Final = "about"
 _SHORT: Final = {"environment": "string", "region": "string", "account": "string", "simulated": "boolean"}
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-EnvironmentName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,62}$", description="environment of the project")]
+EnvironmentName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
 Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,252}$")]
 """A name that no command takes for an option."""
 Count = Annotated[int, Field(ge=1, le=10_000)]
@@ -40,7 +40,6 @@ class About:
     def annotations(self) -> ToolAnnotations:
         """The hints for clients. Nothing relies on them: what a tool may do is decided by the tool."""
         return ToolAnnotations(
-            title=self.title,
             read_only_hint=not self.changes,
             destructive_hint=self.destructive,
             # A plan, and an edit, is made once; the second time there is none of that id.
@@ -51,11 +50,11 @@ class About:
     def output_schema(self) -> dict[str, Any]:
         """What a reply holds that is no error."""
         properties: dict[str, Any] = {name: {"type": [kind, "null"]} for name, kind in _SHORT.items()}
-        properties["command"] = {"type": "string", "description": "the same, typed"}
+        properties["command"] = {"type": "string"}
         if self.answer:
             properties["exit_code"] = {"type": "integer"}
             properties["answer"] = self._answer_schema()
-            properties["resource"] = {"type": "string", "description": "where a large answer is"}
+            properties["resource"] = {"type": "string"}
         required = [name for name in properties if name != "resource"]
         return {"type": "object", "properties": properties | self.more, "required": required}
 

@@ -198,8 +198,8 @@ def scaling(
 ) -> Plan:
     """Another number of nodes for a group: in the file, on the cluster and deployed; fewer need the names of theirs."""
     flags = (*["--stop-jobs"] * stop_jobs, *(["--remove", *remove] if remove else ()))
-    words = ("scale", environment, group, str(count), *flags)
-    output = workplace.ask(*words, "--dry-run", "--json")
+    request = ("scale", environment, group, str(count), *flags)
+    output = workplace.ask(*request, "--dry-run", "--json")
     document = output.document
     refusal = "; ".join(document["blocked"])
     if document["done"]:
@@ -217,12 +217,11 @@ def scaling(
     return Plan(
         tool="scale_group",
         environment=environment,
-        words=words,
+        words=(*request, f"--plan={document['digest']}"),
         consent=("--yes", "--json"),
         question="\n".join(lines),
         files=digest_of_files(workplace, environment),
-        observed=document["digest"],
-        request={"group": group, "count": count, "remove": tuple(remove), "stop_jobs": stop_jobs},
+        observed=None,
         refusal=refusal,
         output=output,
     )
@@ -270,14 +269,13 @@ PLANNERS: Final[dict[str, Planner]] = {
     "submit_job": submission,
     "stop_job": stop,
     "replace_nodes": replacement,
-    "scale_group": scaling,
     "reserve_capacity": purchase,
 }
-"""How each change is looked at again before it is made. A deployment does that itself: `--plan`."""
+"""How each change is looked at again before it is made. Deploying and scaling do that themselves: `--plan`."""
 
 
 def still_true(workplace: Workplace, plan: Plan) -> bool:
-    """Whether the plan is what the same request would be now; a deployment is held to its digest by the command."""
+    """Whether the plan is what the same request would be now; commands with `--plan` hold themselves to it."""
     planner = PLANNERS.get(plan.tool)
     return planner is None or planner(workplace, plan.environment, **plan.request).id == plan.id
 

@@ -16,7 +16,9 @@ from .serving import Serving
 from .session import Session
 
 INSTRUCTIONS: Final = """\
-podwright makes AI training clusters on Amazon SageMaker HyperPod from one YAML file per environment.
+podwright makes AI training clusters on Amazon SageMaker HyperPod from one YAML file per environment, whose name most
+tools take; list_environments has them. Replies have under `command` what a person would type, and under `resource` the
+address of an answer that is too large for a reply.
 A change goes: propose_edit or propose_environment, show the user the difference and the cost, write_edit, diff, show
 the user the plan, deploy. Each changing tool asks the user itself; there is no argument that says yes for them. A tool
 that is not there, and destroying, deleting data, taking protection away or approving a promotion, are for a person:

@@ -1,5 +1,9 @@
 """The server of the SDK, with podwright's session, and with errors that are findings instead of sentences."""
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 from mcp.server import MCPServer
@@ -8,6 +12,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult, InputRequiredResult
 
+from ..output.moving import heard_by
 from .replies import refused
 from .session import Session
 
@@ -32,11 +37,28 @@ class Serving(MCPServer):
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool. What a user can act on becomes findings; everything else stays the SDK's."""
         try:
-            return await super().call_tool(name, arguments, context)
+            with _notified(context):
+                return await super().call_tool(name, arguments, context)
         except ToolError as error:
             if error.__cause__ is not None and (result := refused(error.__cause__)):
                 return result
             raise
+
+
+@contextmanager
+def _notified(context: Context[Any, Any] | None) -> Iterator[None]:
+    """Send the client what the call's command says is under way, if it asked with a progress token."""
+    if context is None:
+        yield
+        return
+    loop, numbers = asyncio.get_running_loop(), count(1)
+
+    def send(line: str) -> None:
+        # From the thread that the SDK runs the tool in, which waits for no client: what has begun goes on without one.
+        asyncio.run_coroutine_threadsafe(context.report_progress(next(numbers), None, line), loop)
+
+    with heard_by(send):
+        yield
 
 
 def session_of(context: Context[Any, Any]) -> Session:

@@ -22,6 +22,7 @@ from ..environments.checked import stop_on_errors
 from ..gates.run import run_gate
 from ..nodes.setup_records import setup_records
 from ..output.console import write_answer, write_note
+from ..output.moving import waiting_for
 from ..output.tables import Block, new_table
 
 _POLL_SECONDS: Final = 15.0
@@ -82,6 +83,7 @@ def _waited(
 ) -> list[dict[str, Any]]:
     """A row for each node, once all have a verdict, one is lost, or the time is up."""
     environment, end = loaded.environment, time.monotonic() + seconds
+    waiting = waiting_for("what the nodes say of their set-up")
     while True:
         nodes = cluster_nodes(account, environment.cluster.name)
         own = [node for node in nodes if _writes(loaded, node.group)]
@@ -92,6 +94,7 @@ def _waited(
         done = all(row["ok"] for row in rows) or any(row["final"] for row in rows)
         if done or time.monotonic() > end:
             return rows
+        waiting.tick()
         time.sleep(_POLL_IN_SANDBOX if account.endpoint else _POLL_SECONDS)
 
 

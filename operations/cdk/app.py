@@ -11,6 +11,7 @@ from typing import Final
 
 from ...config.loading.project import Project
 from ..programs.node import use_bundled_node
+from ..programs.process import followed
 
 _LAST_LINES: Final = 12
 
@@ -48,13 +49,12 @@ def synthesize(
     flags = json.loads(file.read_text(encoding="utf-8")).get("context", {}) if file.is_file() else {}
     # As the CDK CLI tells an app what it wants.
     asked = {"CDK_OUTDIR": str(folder), "CDK_CONTEXT_JSON": json.dumps({**flags, **context})}
-    done = subprocess.run(
+    done = followed(
         [python, "-P", "-m", "podwright.bin.app"],
+        "synthesizing",
         cwd=project,
         env={**os.environ, **asked, **(variables or {})},
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
         errors="replace",
     )
     if not done.returncode:

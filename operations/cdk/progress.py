@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final, TextIO
 
 from ..output.console import write_to
-from ..output.moving import Bar, settle, show
+from ..output.moving import Bar, settle, show, silence, span
 from ..output.terminal import can_redraw
 from .events import Event, EventsUnseen
 
@@ -19,7 +19,6 @@ _SYNTHESIZED: Final = re.compile(r"✨  Synthesis time: ([0-9.]+)s")
 _COLUMN: Final = " | "
 _POLL_SECONDS: Final = 5.0
 _PHASES: Final = {"synth": "synthesis", "deploy": "deployment", "destroy": "deletion"}
-_SILENCE: Final = 30.0
 
 
 @dataclass(slots=True)
@@ -38,7 +37,8 @@ class Progress:
     What happens it has from CloudFormation (`watch`), not from what the CLI prints.
 
     On a terminal the phase and a bar for each stack at work are drawn once a second. Elsewhere each phase is a line,
-    and one follows when nothing was said for half a minute, so that a log shows that the deployment lives.
+    and one follows when nothing was said for five seconds, later for half a minute, so that a log shows that the
+    deployment lives.
     """
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -58,12 +58,12 @@ class Progress:
         self._total: Callable[[str], int | None] = lambda _: None
         self._phase = self._next = ""
         self._stacks: dict[str, _Stack] = {}
-        self._begun = self._spoken = self._polled = clock()
+        self._begun = self._entered = self._spoken = self._polled = clock()
 
     @property
     def elapsed(self) -> str:
         """Minutes and seconds since the start."""
-        return _span(self._clock() - self._begun)
+        return span(self._clock() - self._begun)
 
     def watch(
         self, events: Callable[[], Collection[Event]], total: Callable[[str], int | None] = lambda _: None
@@ -101,7 +101,7 @@ class Progress:
             self._poll()
         if can_redraw(self._stream):
             self._show()
-        elif self._clock() - self._spoken >= _SILENCE:
+        elif self._clock() - self._spoken >= silence(self._clock() - self._entered):
             self.say(self._phase or "at work", self._at_work())
 
     def end(self) -> None:
@@ -116,7 +116,7 @@ class Progress:
 
     def _enter(self, phase: str) -> None:
         """Say which phase begins."""
-        self._phase = phase
+        self._phase, self._entered = phase, self._clock()
         if can_redraw(self._stream):
             self._show()
         else:
@@ -172,7 +172,7 @@ class Progress:
             result = "failed"
         elif event.status == "DELETE_COMPLETE":
             result = "deleted"
-        self.say(event.outermost, f"{result:<16} {_span((event.time - stack.begun).total_seconds())}")
+        self.say(event.outermost, f"{result:<16} {span((event.time - stack.begun).total_seconds())}")
 
     def _at_work(self) -> str:
         """`prod-eks 12 done AWS::EKS::Cluster` for each stack that is not done."""
@@ -181,7 +181,3 @@ class Progress:
             for name, stack in self._stacks.items()
         ]
         return f"{self.elapsed}  {', '.join(shown)}".rstrip()
-
-
-def _span(seconds: float) -> str:
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"

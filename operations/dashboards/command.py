@@ -92,6 +92,7 @@ def _preview(
             under_way(f"drawing {page.title}")
             drawn.append(_answered(server, page, span))
     path = args.out or from_here(args.project / REPORTS / f"dashboards-{environment.name}.html")
+    under_way(f"writing {path}")
     write_file(path, html(f"Dashboards of {environment.name}", note, drawn, span), option="--out")
     panels = [
         (one.page, panel, series) for one in drawn for panel, series in zip(one.page.panels, one.series, strict=True)

@@ -6,6 +6,7 @@ from typing import Any, Final
 from ...config.settings.environment import Environment
 from ...planning.purchase.words import shown
 from ...planning.quota.amounts import CPU, EFA, GPU, MEMORY, NEURON
+from ...planning.quota.budgets import budgets
 from ...planning.quota.policy import QuotaPolicy, Share, TeamPolicy
 from ...planning.quota.queue_shares import Share as QueueShare
 from ...planning.quota.queue_shares import queue_shares
@@ -63,8 +64,19 @@ def report(environment: Environment, policy: QuotaPolicy) -> dict[str, Any]:
             {"override": name, "begin": shown(each.begin), "end": shown(each.end), "teams": sorted(each.teams)}
             for name, each in sorted(environment.governance.overrides.items(), key=lambda item: item[1].begin)
         ],
-        "notes": list(_NOTES.get(engine, ())) if any(team.shares for team in teams) else [],
+        "notes": [*(_NOTES.get(engine, ()) if any(team.shares for team in teams) else ()), *_budgets(environment)],
     }
+
+
+def _budgets(environment: Environment) -> list[str]:
+    """What Slurm does with budgets, which are limits there beside the quotas."""
+    if environment.cluster.orchestrator != "slurm":
+        return []
+    return [
+        f"{team} starts nothing whose time limit does not fit into what is left of its {budget.accelerator_hours:,g} "
+        f"GPU-hours a {budget.period}."
+        for team, budget in budgets(environment.governance.teams).items()
+    ]
 
 
 def _team(team: TeamPolicy, policy: QuotaPolicy, engine: str | None) -> dict[str, Any]:

@@ -46,6 +46,7 @@ _REASONS: Final = {
     "Resources": "the nodes that it needs are not free yet",
     "AssocGrpGRES": "its account uses all GPUs that it may",
     "AssocGrpCpuLimit": "its account uses all processors that it may",
+    "AssocGrpGRESMinutes": "its time limit does not fit into what is left of its team's budget of GPU-hours",
     "QOSGrpGRES": "its QOS uses all GPUs that it may",
     "QOSMaxGRESPerJob": "it asks for more GPUs than a job of its QOS may have, and never starts",
     "QOSMaxCpuPerJobLimit": "it asks for more processors than a job of its QOS may have, and never starts",

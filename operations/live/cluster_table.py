@@ -26,6 +26,7 @@ from ..aws.stacks import stack_resources
 from ..aws.unseen import Unseen, attempt, noted
 from ..cdk.deployment import deployed_stacks
 from ..dashboards.sources import workspace
+from ..jobs.slurm_jobs import is_slurm
 from ..kubernetes.applied_objects import APPLIED, applied_objects, object_rows
 from ..output.console import write_line
 from ..output.tables import coloured, new_table
@@ -83,8 +84,10 @@ def _budgets(environment: Environment, account: Account) -> Report:
         return {}
     unseen: dict[str, str] = {}
     settings = environment.observability or Observability()
-    server = noted("team_budgets", lambda: workspace(environment, settings, account), unseen)
-    rows = budget_report(environment, server, datetime.now(UTC), unseen)
+    server = None
+    if not is_slurm(environment):
+        server = noted("team_budgets", lambda: workspace(environment, settings, account), unseen)
+    rows = budget_report(environment, account, server, datetime.now(UTC), unseen)
     return {"team_budgets": rows, "team_budgets_unseen": unseen.get("team_budgets", "")}
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from ...config.errors import CommandError
 from ...config.findings import Finding, counted, described
-from .moving import settle
+from .moving import settle, tell
 from .terminal import has_colours, new_console, width_of
 from .wrapping import spans, wrapped
 
@@ -122,6 +122,8 @@ def _write(block: "str | RenderableType", stream: TextIO) -> None:
     settle()
     width = width_of(stream)
     if isinstance(block, str):
+        if stream is sys.stderr:
+            tell(block.strip())
         for line in block.split("\n"):
             print(*wrapped(line, width), sep="\n", file=stream)
     else:

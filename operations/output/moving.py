@@ -4,7 +4,10 @@ A log has no such lines; there each thing that begins is a line that stays.
 """
 
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from .terminal import can_redraw, new_console, width_of
@@ -17,6 +20,8 @@ _BAR: Final = 20
 _GAP: Final = 2
 _shown: "list[Live]" = []
 """What moves now, at most one."""
+Listener = Callable[[str], None]
+_LISTENER: Final[ContextVar[Listener | None]] = ContextVar("listener", default=None)
 
 
 class Bar(NamedTuple):
@@ -35,15 +40,70 @@ def settle() -> None:
         _shown.pop().stop()
 
 
+@contextmanager
+def heard_by(listener: Listener) -> Iterator[None]:
+    """Have `listener` told each line of what is under way too, in this context and the threads that carry it on."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+def tell(text: str) -> None:
+    """Tell who listens what is under way."""
+    if listener := _LISTENER.get():
+        listener(text)
+
+
 def under_way(text: str) -> None:
     """Say what begins now and may take a while; on a terminal until something else is printed."""
     settle()
+    tell(text)
     if not can_redraw(sys.stderr):
         print(f"{text} …", file=sys.stderr, flush=True)
         return
     from rich.spinner import Spinner
 
     _begin(sys.stderr, refresh=True).update(Spinner("dots", f"{text} …"), refresh=True)
+
+
+# Of what has passed: a log hears early that something lives, and is not filled by what takes an hour.
+_SILENCE_SHARE: Final = 1 / 10
+_SILENCE_SECONDS: Final = (5.0, 30.0)
+
+
+def silence(seconds: float) -> float:
+    """Seconds of silence after which a log hears that what began so many seconds ago is still at work: 5 to 30."""
+    least, most = _SILENCE_SECONDS
+    return min(max(_SILENCE_SHARE * seconds, least), most)
+
+
+class Waiting:
+    """What was said to be under way and takes long: it is said again, less and less often."""
+
+    def __init__(self, text: str, clock: Callable[[], float] = time.monotonic) -> None:
+        """Of what begins now; `clock` gives seconds."""
+        self._text, self._clock = text, clock
+        self._begun = self._spoken = clock()
+
+    def tick(self) -> None:
+        """Say it again, with how long it has been, where nothing was said for a while."""
+        now = self._clock()
+        if now - self._spoken >= silence(now - self._begun):
+            self._spoken = now
+            under_way(f"{self._text}, {span(now - self._begun)}")
+
+
+def waiting_for(text: str) -> Waiting:
+    """Say what is waited for from now on."""
+    under_way(f"waiting for {text}")
+    return Waiting(f"waiting for {text}")
+
+
+def span(seconds: float) -> str:
+    """Minutes and seconds, such as 1:05."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
 def show(stream: TextIO, head: str, bars: Sequence[Bar], seconds: float) -> None:

@@ -1,7 +1,32 @@
-"""Processes of this machine, known by their id and command line."""
+"""Processes of this machine: known by their id and command line, or run to their end."""
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from ..output.moving import Waiting
+
+
+def followed(command: Sequence[str], text: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end and take what it prints; `text`, which was said to be under way, is said again.
+
+    `options` are those of `subprocess.Popen`.
+    """
+    waiting = Waiting(text)
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes, **options) as process:
+        try:
+            while True:
+                try:
+                    output, errors = process.communicate(timeout=1)
+                    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+                except subprocess.TimeoutExpired:
+                    waiting.tick()
+        except BaseException:
+            # As subprocess.run does: what was interrupted leaves nothing running.
+            process.kill()
+            raise
 
 
 def command_line(pid: int) -> list[bytes]:

@@ -21,6 +21,7 @@ from urllib.request import ProxyHandler, build_opener
 
 from ...config.errors import CommandError, PodwrightError
 from ..output.moving import under_way
+from .process import followed
 
 _NO_PROXY: Final = build_opener(ProxyHandler({}))
 _READY_SECONDS: Final = 120.0
@@ -78,17 +79,16 @@ def history(
         (folder / "data").mkdir()
         (folder / "prometheus.yml").write_text("{}\n")
         (folder / "metrics").write_text(metrics)
-        under_way("handing the history to Prometheus")
-        _promtool(folder, "openmetrics", "-q", "metrics", "data")
+        _promtool(folder, "handing the history to Prometheus", "openmetrics", "-q", "metrics", "data")
         levels = _levels(rules)
         for index, level in enumerate(levels):
-            under_way(f"evaluating recording rules, {index + 1} of {len(levels)}")
+            text = f"evaluating recording rules, {index + 1} of {len(levels)}"
             file, span = f"rules-{index}.yml", ("--start", f"{start:.0f}", "--end", f"{end:.0f}")
             # Every JSON text is a YAML text.
             (folder / file).write_text(json.dumps({"groups": [{"name": "recorded", "rules": level}]}))
             with serving(folder) as server:
                 interval = ("--eval-interval", f"{step:.0f}s")
-                _promtool(folder, "rules", "--url", server.url, *span, *interval, "--output-dir", "data", file)
+                _promtool(folder, text, "rules", "--url", server.url, *span, *interval, "--output-dir", "data", file)
         with serving(folder) as server:
             yield server
 
@@ -107,14 +107,14 @@ def _levels(rules: Sequence[Rule]) -> list[list[Rule]]:
     return levels
 
 
-def _promtool(folder: Path, *words: str) -> None:
-    """Write blocks in that folder.
+def _promtool(folder: Path, text: str, *words: str) -> None:
+    """Write blocks in that folder; `text` says what is under way.
 
     Files are named relative to it: from a file's name promtool takes by how much its rules are evaluated after full
     intervals, and what it would evaluate within the last second of two hours is lost. So it is the same each time.
     """
-    command = ["promtool", "tsdb", "create-blocks-from", *words]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    under_way(text)
+    result = followed(["promtool", "tsdb", "create-blocks-from", *words], text, cwd=folder)
     if result.returncode:
         raise CommandError(f"promtool failed: {(result.stderr or result.stdout).strip()[-2000:]}")
 

@@ -19,6 +19,8 @@ from ..benchmarks.command import published
 from ..capacity.plans import account_plans
 from ..cdk.progress import Progress
 from ..live.reader import Live
+from ..output.moving import under_way
+from ..programs.process import followed
 from .scene import Data, Scene
 
 
@@ -29,6 +31,7 @@ def observed(scene: Scene, project: Path, name: str, sandbox: bool, progress: Pr
         CommandError: the account does not let the user in.
     """
     account = account_of(scene.environment, project, sandbox)
+    under_way(f"reading {scene.environment.cluster.name}")
     report = Live(scene.environment, account, project).read()
     progress.say("cluster", report["cluster"]["status"] if report["cluster"] else "not there")
     windows = plan_windows(scene, account, report["unseen"])
@@ -76,7 +79,9 @@ def asked_changes(project: Path, name: str, *, sandbox: bool) -> Data:
     """What `podwright diff` says, by its document alone; `problem` where it has none."""
     command = [sys.executable, "-m", "podwright.operations.cli", "diff", name, "--json", "--project", str(project)]
     command += ["--sandbox"] if sandbox else []
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    text = "comparing with what is deployed"
+    under_way(text)
+    done = followed(command, text, stdin=subprocess.DEVNULL, errors="replace")
     try:
         result: Any = json.loads(done.stdout)
     except ValueError:

@@ -15,6 +15,7 @@ from ..aws.quarantines import forget, quarantines
 from ..capacity.plan_file import NotWritten
 from ..commands.deploy import deploy
 from ..nodes.quarantine import quarantine, release
+from ..output.moving import waiting_for
 from .occupancy import occupancy
 from .plan import ScalePlan
 
@@ -52,8 +53,8 @@ def apply_scaling(plan: ScalePlan, say: Callable[[str], None]) -> None:
     if plan.leaving:
         removed = _remove(plan)
         say(f"removed {', '.join(removed)}")
-        _wait_for(plan, say)
-    code = deploy(request.arguments, quiet=True)
+        _wait_for(plan)
+    code = deploy(request.arguments(plan.changes.digest if plan.changes else None), quiet=True)
     if code:
         raise CommandError(f"{group} has its nodes, and the count is not deployed", "run the same command again")
     _check_target(plan)
@@ -110,10 +111,10 @@ def _remove(plan: ScalePlan) -> list[str]:
     return done
 
 
-def _wait_for(plan: ScalePlan, say: Callable[[str], None]) -> None:
+def _wait_for(plan: ScalePlan) -> None:
     """Wait until HyperPod counts without the nodes that went, and takes updates again."""
     account, name, end = plan.account, plan.environment.cluster.name, time.monotonic() + _WAIT_SECONDS
-    announced = False
+    waiting = waiting_for(f"{name} to be without them")
     while True:
         cluster = existing_cluster(account, name)
         if cluster.status == "InService" and cluster.group(plan.request.group).target <= plan.request.count:
@@ -123,9 +124,7 @@ def _wait_for(plan: ScalePlan, say: Callable[[str], None]) -> None:
                 f"{name} is {cluster.status} after {_WAIT_SECONDS / 60:.0f} minutes, and nothing was deployed",
                 f"once `podwright status {plan.environment.name}` shows it InService, run the same command again",
             )
-        if not announced:
-            say(f"waiting for {name} to be without them")
-            announced = True
+        waiting.tick()
         time.sleep(_SANDBOX_POLL_SECONDS if account.endpoint else _POLL_SECONDS)
 
 

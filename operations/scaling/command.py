@@ -5,13 +5,14 @@ of the deployment. After a yes it writes the count, keeps all comments, removes 
 and deploys the new count. If the group comes from a file that ENV extends, it writes a count into the file of ENV.
 
 To reduce the count, name the removed nodes with --remove. Nodes with running jobs stay unless you add --stop-jobs.
-After an interruption, run the same command to resume.
+After an interruption, run the same command to resume; after one with --plan, the same without --plan.
 """
 
 import argparse
 import sys
 from collections.abc import Iterator
 
+from ...config.errors import CommandError
 from ..arguments import add_name, add_sandbox
 from ..effects.show import lines as change_lines
 from ..output.confirm import confirm
@@ -30,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stop-jobs", action="store_true", help="remove nodes even if jobs run on them")
     parser.add_argument("--dry-run", action="store_true", help="show the plan, and change nothing")
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    parser.add_argument("--plan", metavar="DIGEST", help="apply exactly this plan, whose digest --dry-run printed")
     add_sandbox(parser)
     parser.add_argument("--json", action="store_true", help="print the plan and the result as JSON")
 
@@ -46,6 +48,11 @@ def run(args: argparse.Namespace) -> int:
         args.project, args.environment, args.group, args.count, tuple(args.remove), args.stop_jobs, args.sandbox
     )
     plan = plan_scaling(request)
+    if args.plan not in (None, plan.digest):
+        raise CommandError(
+            f"nothing was done: the plan is {plan.digest} now, and not {args.plan}",
+            "the same command with --dry-run, and without --plan, shows what would be done now",
+        )
     if not args.json:
         write_findings(plan.new_findings, sys.stderr)
         for line in lines(plan):
@@ -79,7 +86,7 @@ def sentence(plan: ScalePlan) -> str:
 def lines(plan: ScalePlan) -> Iterator[Block]:
     """The plan for people."""
     request = plan.request
-    yield f"{plan.environment.name} → {plan.account}"
+    yield f"{plan.environment.name} → {plan.account}: plan {plan.digest}"
     yield f"{request.group}: {plan.target} → {request.count} nodes (the file says {plan.written})"
     if plan.done:
         yield "nothing is left to do"

@@ -53,9 +53,8 @@ class Request:
     """Whether jobs on these nodes may be stopped."""
     sandbox: bool = False
 
-    @property
-    def arguments(self) -> argparse.Namespace:
-        """The same as the command line of a deployment that somebody has said yes to."""
+    def arguments(self, change_set: str | None = None) -> argparse.Namespace:
+        """The same as the command line of a deployment that somebody has said yes to; of that `change_set` alone."""
         return argparse.Namespace(
             project=self.project,
             environment=self.environment,
@@ -65,7 +64,7 @@ class Request:
             preflight=False,
             bootstrap=False,
             allow=[],
-            plan=None,
+            plan=change_set,
             json=False,
         )
 
@@ -137,6 +136,7 @@ class ScalePlan:
             self.request.group,
             str(self.request.count),
             str(self.target),
+            str(self.request.stop_jobs),
             hashlib.sha256(self.edit.before).hexdigest(),
             *(node.id for node in self.leaving),
             *(job.name for job in self.occupancy.jobs),
@@ -185,7 +185,7 @@ def plan_scaling(request: Request) -> ScalePlan:
     # What the project adds to a file, such as the boundary of a pipeline, does not change with the count.
     desired = edit.loaded.environment.model_copy(update={"iam": environment.iam})
     edited = replace(edit.loaded, environment=desired)
-    account = account_for(request.arguments, environment)
+    account = account_for(request.arguments(), environment)
     cluster = existing_cluster(account, environment.cluster.name)
     target = next((group.target for group in cluster.groups if group.name == request.group), 0)
     leaving, removed = _leaving(request, cluster, target, cluster_nodes(account, cluster.name), environment)
@@ -282,7 +282,7 @@ def _unnamed(request: Request, environment: Environment, members: Sequence[Node]
 def _changes(request: Request, edited: LoadedEnvironment, account: Account, leaving: int) -> ChangeSet:
     """What a deployment of the new count would do once the nodes have gone. The file is not touched for it."""
     progress = Progress()
-    cdk = cdk_for(request.arguments, edited, {request.group: request.count})
+    cdk = cdk_for(request.arguments(), edited, {request.group: request.count})
     if cdk.follow(progress, "synth", "--quiet", f"{cdk.environment}/*"):
         raise failure(cdk, progress)
     under_way("comparing with what is deployed")

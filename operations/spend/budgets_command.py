@@ -1,8 +1,9 @@
 """Print how much of its budget of accelerator-hours each team has used. With --apply, enforce the budgets.
 
-Hours come from the metrics of the environment's workspace. With --apply, the command holds the queues of teams that
-used up a budget with `hold`, and lowers the priority of Workloads to `demote_to` for a budget with `demote`. When a
-period begins or a budget is raised, the same command reverts this. Run it every few minutes, for example as a cron job.
+Hours come from the metrics of the environment's workspace. On Slurm, which enforces budgets itself, they come from its
+accounting. With --apply, the command holds the queues of teams that used up a budget with `hold`, and lowers the
+priority of Workloads to `demote_to` for a budget with `demote`. When a period begins or a budget is raised, the same
+command reverts this. Run it every few minutes, for example as a cron job.
 """
 
 import argparse
@@ -17,11 +18,12 @@ from ..arguments import account_for, load
 from ..dashboards.sources import workspace
 from ..environments.checked import stop_on_errors
 from ..jobs.reach import add_way, kubectl_for
+from ..jobs.slurm_jobs import is_slurm
 from ..kubernetes.kubectl import REAL_KUBERNETES, Refused
 from ..output.console import write_answer
 from ..programs.prometheus import Prometheus, QueryError
 from .kept_budgets import keep_budgets
-from .team_budgets import budget_blocks, standings
+from .team_budgets import budget_blocks, standings, standings_of_slurm
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +46,8 @@ def run(args: argparse.Namespace) -> int:
     stop_on_errors(loaded)
     if not budgets(environment.governance.teams):
         raise CommandError(f"no team of {environment.name} has a budget", "see docs/user/quotas.md", 2)
+    if args.apply and is_slurm(environment):
+        raise CommandError("Slurm keeps budgets itself, as limits of accounts", "leave --apply out", 2)
     if args.apply and environment.governance.engine != "kueue":
         raise CommandError(
             f"with engine {environment.governance.engine} budgets warn, and nothing is applied", "leave --apply out", 2
@@ -61,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _standings(args: argparse.Namespace, environment: Environment) -> list[Standing]:
+    if is_slurm(environment):
+        return standings_of_slurm(environment, account_for(args, environment), datetime.now(UTC))
     try:
         if args.prometheus:
             server = Prometheus(args.prometheus.rstrip("/"))

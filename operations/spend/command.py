@@ -82,7 +82,7 @@ def report(
         "days": days,
         **_metered(environment, used),
         "budget": noted("budget", lambda: budget(account, environment), unseen) if watched else None,
-        "team_budgets": budget_report(environment, server, datetime.fromtimestamp(end, UTC), unseen),
+        "team_budgets": budget_report(environment, account, server, datetime.fromtimestamp(end, UTC), unseen),
         "bill": noted("bill", lambda: bill(account, environment, day_of(end), days), unseen) if bill_too else None,
         "unseen": unseen,
     }

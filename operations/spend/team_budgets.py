@@ -3,10 +3,14 @@
 from datetime import datetime
 from typing import Any, Final
 
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...planning.monitoring.recordings import INTERVAL_SECONDS, filled
 from ...planning.quota.budgets import Standing, budgets, period_at
+from ..aws.account import Account
 from ..aws.unseen import noted
+from ..gates.slurm import Slurm
+from ..jobs.slurm_jobs import Question, is_slurm
 from ..output.tables import Block, new_table
 from ..programs.prometheus import Prometheus, QueryError
 
@@ -46,14 +50,34 @@ def _used(server: Prometheus, cluster: str, start: float, end: float) -> dict[st
     return hours
 
 
+def standings_of_slurm(environment: Environment, account: Account, at: datetime) -> list[Standing]:
+    """Each budget with what Slurm counts of it. Raises CommandError where no node of the cluster answers."""
+    command = "sshare --noheader --parsable2 --all --format=Account,User,GrpTRESRaw"
+    minutes = dict[str, float]()
+    for line in Slurm(Question(account, environment)).run(command).splitlines():
+        # Indented, each below the account above it. A row with a user is that person's own.
+        name, user, used = line.split("|")
+        if not user:
+            minutes[name.strip()] = float(dict(part.partition("=")[::2] for part in used.split(",")).get("gres/gpu", 0))
+    return [
+        Standing(team, budget, period_at(budget, at), at, minutes.get(f"{team}_budget", 0) / 60)
+        for team, budget in budgets(environment.governance.teams).items()
+    ]
+
+
 def budget_report(
-    environment: Environment, server: Prometheus | None, at: datetime, unseen: dict[str, str]
+    environment: Environment, account: Account, server: Prometheus | None, at: datetime, unseen: dict[str, str]
 ) -> list[dict[str, Any]] | None:
     """Each budget as plain data; None where there are none or they cannot be seen, which `unseen` then says."""
-    if server is None or not budgets(environment.governance.teams):
+    if not budgets(environment.governance.teams):
         return None
-    # A Prometheus that is not there is a problem of sockets.
-    known = noted("team_budgets", lambda: standings(environment, server, at), unseen, QueryError, OSError)
+    if is_slurm(environment):
+        known = noted("team_budgets", lambda: standings_of_slurm(environment, account, at), unseen, CommandError)
+    elif server is None:
+        return None
+    else:
+        # A Prometheus that is not there is a problem of sockets.
+        known = noted("team_budgets", lambda: standings(environment, server, at), unseen, QueryError, OSError)
     return None if known is None else [standing.document() for standing in known]
 
 

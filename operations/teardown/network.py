@@ -10,6 +10,7 @@ from typing import Any, Final
 from ...config.errors import CommandError
 from ..aws.account import Account
 from ..aws.calls import change, find, get, pages
+from ..output.moving import waiting_for
 from .plan import Blocker
 
 # GuardDuty's Runtime Monitoring makes an endpoint and a group with this tag in every VPC with nodes that it watches,
@@ -95,6 +96,7 @@ def remove(account: Account, blockers: Iterable[Blocker], say: Callable[[str, st
 def _wait_until_gone(account: Account, endpoints: list[str]) -> None:
     """Return once no endpoint is left. Raises CommandError where they stay."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
+    waiting = waiting_for(f"{', '.join(endpoints)} to go")
     while True:
         absent = ("InvalidVpcEndpointId.NotFound",)
         result = find(account, "ec2", "describe_vpc_endpoints", absent, VpcEndpointIds=endpoints)
@@ -110,6 +112,7 @@ def _wait_until_gone(account: Account, endpoints: list[str]) -> None:
             raise CommandError(
                 f"{', '.join(endpoints)} do not go", "look at them in the VPC console, then run this again"
             )
+        waiting.tick()
         time.sleep(_POLL_SECONDS)
 
 

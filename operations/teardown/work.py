@@ -69,6 +69,7 @@ def end_work(project: Path, environment: Environment, account: Account, progress
                 raise CommandError(
                     f"{names} have not ended, so their queues would stay", "end them, then run this again"
                 )
+            progress.tick()
             time.sleep(_POLL_SECONDS)
     except Refused as refused:
         progress.say("jobs", f"are not ended, and a queue stays as long as work is in it: {refused}")

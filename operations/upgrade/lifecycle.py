@@ -13,6 +13,7 @@ from ..aws.calls import change, get
 from ..aws.clusters import Node, existing_cluster, node_details, nodes
 from ..aws.unseen import Unseen, attempt
 from ..nodes.timeline import shown
+from ..output.moving import waiting_for
 from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS
 from .software import in_order
 
@@ -129,6 +130,7 @@ def _replaced(account: Account, cluster: str, group: str, ids: Sequence[str], se
         raise CommandError(
             f"HyperPod does not replace {message}", "what it accepted continues; run this again once nodes are Running"
         )
+    waiting = waiting_for(f"the successors of {', '.join(ids)}")
     while True:
         running = {node.id for node in nodes(account, cluster, group) if node.status == "Running"}
         # Names of instances are new after a replacement, so the old ones have to be gone, and as many as before be
@@ -141,4 +143,5 @@ def _replaced(account: Account, cluster: str, group: str, ids: Sequence[str], se
                 f"were given back",
                 "`podwright doctor` says why; run this again, it continues with the nodes that are left",
             )
+        waiting.tick()
         time.sleep(SANDBOX_POLL_SECONDS if account.endpoint else POLL_SECONDS)

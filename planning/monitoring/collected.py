@@ -86,7 +86,7 @@ def _missing(environment: Environment, types: Catalog) -> tuple[str, ...]:
     """How metrics begin of which there is nothing to measure."""
     existing = {
         "podwright_plan_": bool(environment.training_plans),
-        "team:budget_": bool(budgets(environment.governance.teams)),
+        "team:budget_": environment.cluster.orchestrator == "eks" and bool(budgets(environment.governance.teams)),
         "podwright_benchmark_": any(
             benchmark_policy(group, types) != "skip" for group in environment.instance_groups.values()
         ),

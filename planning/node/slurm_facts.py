@@ -8,6 +8,7 @@ from ...config.settings.base import Settings
 from ...config.settings.governance.teams import Governance, Team, User
 from ...config.settings.groups import InstanceGroup
 from ...config.settings.slurm import Slurm
+from ..quota.budgets import budgets
 
 
 class AccountingFacts(Settings):
@@ -67,6 +68,8 @@ class TeamFacts(Settings):
     """Whether its own work of higher priority may stop its own of lower priority."""
     users: tuple[str, ...]
     """Its people, sorted."""
+    budget_minutes: int | None
+    """GPU-minutes that all its work may use in a period, borrowed included; null without a budget."""
 
 
 class SlurmFacts(Settings):
@@ -98,6 +101,8 @@ class SlurmFacts(Settings):
     """Priority classes with their weights."""
     fair_share: bool
     """Whether the teams' weights decide who goes first."""
+    budget_period: Literal["week", "month", "quarter"] | None
+    """How long all budgets last before they begin anew; null where no team has one."""
 
 
 def slurm_facts(
@@ -151,6 +156,8 @@ def slurm_facts(
         ),
         priorities=dict(sorted(governance.priorities.items())),
         fair_share=governance.fair_share,
+        # The rules see to it that all have the same.
+        budget_period=next((budget.period for budget in budgets(governance.teams).values()), None),
     )
 
 
@@ -174,6 +181,7 @@ def _team(name: str, team: Team, groups: Mapping[str, InstanceGroup], fair_share
         borrow_limit_percent=team.borrow_limit_percent,
         preempt=team.preempt,
         users=tuple(sorted(team.users)),
+        budget_minutes=round(team.budget.accelerator_hours * 60) if team.budget else None,
     )
 
 

@@ -12,8 +12,8 @@ from timing import ROOT, measure, measure_in_turn
 
 PODWRIGHT = str(ROOT / ".venv" / "bin" / "podwright")
 HYP_VERSION = "3.12.0"
-SILENCE = 40.0
-"""Seconds. A pipe gets a line every half a minute while CloudFormation works."""
+SILENCE = 20.0
+"""Seconds, on a machine that is busy with other things. Idle, what works says so every five."""
 ALONE = (
     *("check", "project", "cost prod", "quotas prod", "show prod", "alerts prod", "explain NET003"),
     *("size --parameters 70B --type ml.p5en.48xlarge", "simulate prod --generate 3d", "render two-teams"),

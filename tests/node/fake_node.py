@@ -176,6 +176,7 @@ def facts_of(
             teams=(),
             priorities={},
             fair_share=False,
+            budget_period=None,
         )
     facts = node_facts(
         cluster=ClusterFacts.model_validate(

@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from podwright.config.loading.source import parse_source
 from podwright.operations.aws import sandbox_server as server
 from podwright.operations.aws import session
 from podwright.operations.aws.account import Account
+from podwright.operations.spend.team_budgets import standings_of_slurm
 from podwright.planning.node.facts import ClusterFacts, FileSystems, node_facts
 from podwright.planning.node.slurm_facts import slurm_facts
 from podwright.sandbox.slurm import machine
@@ -145,6 +147,14 @@ class SlurmCluster:
 
         until(is_so, "all nodes run")
 
+    def software(self) -> None:
+        """Have the nodes run what is published now."""
+        self.aws("sagemaker").update_cluster(ClusterName=NAME, InstanceGroups=self.groups())
+        self.settled()
+        self.aws("sagemaker").update_cluster_software(ClusterName=NAME)
+        describe = self.aws("sagemaker").describe_cluster
+        until(lambda: describe(ClusterName=NAME)["ClusterStatus"] == "InService", "the software is updated")
+
     @property
     def account(self) -> Account:
         return Account(ACCOUNT, REGION, self.running.endpoint, {})
@@ -258,16 +268,73 @@ def test_nodes_come_and_go_and_jobs_stay(cluster: SlurmCluster) -> None:
     assert cluster.names("cpu") == [name for name in before if name in cluster.names("cpu")]
 
 
+BUDGET = FILE.replace("users: [ada]", "users: [ada], budget: {accelerator_hours: 4, when_reached: hold}")
+
+
+@real
+def test_a_budget_holds_what_no_longer_fits_ends_nothing_and_begins_anew(cluster: SlurmCluster) -> None:
+    """240 GPU-minutes, within the quota and borrowed."""
+    cluster.publish("budget", BUDGET)
+    cluster.software()
+    shown = "sacctmgr -nP show assoc format=Account,User,ParentName,GrpTRESMins"
+    until(lambda: "research_budget" in cluster.says(shown), "the budget has its account")
+    until(
+        lambda: {"research||research_budget|", "research_borrow||research_budget|"} <= set(cluster.says(shown).split()),
+        "it is above both",
+    )
+    assert "research_budget||root|gres/gpu=240" in cluster.says(shown).split()
+
+    def submit(account: str, minutes: int) -> str:
+        options = (
+            f"--account={account} --time={minutes} --partition=gpu --gpus-per-node=8 --exclusive --output=/dev/null"
+        )
+        return cluster.says(f"runuser -l ada -c \"sbatch --parsable {options} --wrap 'sleep 3600'\"").strip()
+
+    def state(job: str) -> list[str]:
+        return cluster.says(f"squeue --noheader --jobs={job} --states=all --format='%T %r'").split()
+
+    runs = submit("research", 20)
+    until(lambda: state(runs) == ["RUNNING", "None"], "what fits runs")
+    waits = submit("research_borrow", 20)
+    until(lambda: state(waits) == ["PENDING", "AssocGrpGRESMinutes"], "what does not fit waits")
+    # A shorter one fits, and does not wait behind it.
+    short = submit("research_borrow", 5)
+    until(lambda: state(short) == ["RUNNING", "None"], "a shorter one fits")
+    cluster.says(f"scancel {short}")
+
+    # Whoever lowers a budget ends nothing that runs, even far above it.
+    cluster.says("sacctmgr --immediate modify account where name=research_budget set GrpTRESMins=gres/gpu=1")
+    elapsed = f"squeue --noheader --jobs={runs} --format=%M"
+    until(lambda: int(cluster.says(elapsed).split(":")[0]) >= 2, "it goes on after Slurm has looked again")
+    assert state(runs)[0] == "RUNNING"
+    cluster.says(f"scancel {runs}")
+    cluster.says("sacctmgr --immediate modify account where name=research_budget set GrpTRESMins=gres/gpu=170")
+
+    def used() -> float:
+        environment = environment_from(parse_source(BUDGET, "real.yaml"), "real").environment
+        (standing,) = standings_of_slurm(environment, cluster.account, datetime.now(UTC))
+        return standing.used
+
+    until(lambda: used() > 0.2, "what ended is counted")
+    assert state(waits) == ["PENDING", "AssocGrpGRESMinutes"]
+    # The next month: Slurm keeps in two numbers when it counted last, and when it began anew.
+    last_month = (
+        "import pathlib, struct; file = pathlib.Path('/var/spool/slurmctld/priority_last_decay_ran'); "
+        "ran, began = struct.unpack('>qq', file.read_bytes()); "
+        "file.write_bytes(struct.pack('>qq', ran, began - 40 * 86400))"
+    )
+    cluster.says(f'systemctl stop slurmctld; python3 -c "{last_month}"; systemctl start slurmctld')
+    until(lambda: state(waits) == ["RUNNING", "None"], "a new period begins")
+    assert used() < 0.05
+    cluster.says(f"scancel {waits}")
+
+
 @real
 def test_what_is_published_anew_is_run_with_the_next_software(cluster: SlurmCluster) -> None:
     cluster.publish("second", FILE.replace("research: {quota: {gpu: 1}", "vision: {quota: {gpu: 1}"))
-    cluster.aws("sagemaker").update_cluster(ClusterName=NAME, InstanceGroups=cluster.groups())
-    cluster.settled()
     accounts = "sacctmgr -nP show account format=Account"
     assert "research" in cluster.says(accounts).split()
-    cluster.aws("sagemaker").update_cluster_software(ClusterName=NAME)
-    describe = cluster.aws("sagemaker").describe_cluster
-    until(lambda: describe(ClusterName=NAME)["ClusterStatus"] == "InService", "the software is updated")
+    cluster.software()
     until(lambda: "vision" in cluster.says(accounts).split(), "the new team has its account")
     assert "research" not in cluster.says(accounts).split()
 

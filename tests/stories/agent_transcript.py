@@ -35,6 +35,8 @@ class Conversation:
         self.lines: list[str] = []
         self._ids: dict[str, str] = {}
         self.typed = ""
+        self.told: dict[str, list[str]] = {}
+        """What tools said meanwhile, by their names; no part of the transcript, as it depends on how long they take."""
 
     @classmethod
     async def begun(cls, stack: AsyncExitStack, project: Path, *options: str, mode: str = "auto") -> "Conversation":
@@ -57,7 +59,12 @@ class Conversation:
     async def call(self, name: str, show: Callable[[Reply], str] | None = None, **arguments: Any) -> Reply:
         """A call that the model makes; the reply's structure, which is written down as `show` has it."""
         self.lines.append(f"model    {name} {self._masked(json.dumps(arguments))}")
-        result = await self._client.call_tool(name, arguments)
+        told = self.told.setdefault(name, [])
+
+        async def progress(_progress: float, _total: float | None, message: str | None) -> None:
+            told.append(message or "")
+
+        result = await self._client.call_tool(name, arguments, progress_callback=progress)
         reply = result.structured_content or {}
         if result.is_error:
             finding = reply["findings"][-1]

@@ -42,7 +42,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def conversation(project: Path) -> list[str]:
+def conversation(project: Path) -> Conversation:
     """What was said and done."""
     return asyncio.run(converse(project))
 
@@ -73,14 +73,14 @@ def nodes(reply: Reply) -> str:
     return f"{reply['answer']['cluster']['status']}: {groups}"
 
 
-async def converse(project: Path) -> list[str]:
+async def converse(project: Path) -> Conversation:
     async with AsyncExitStack() as stack:
         talk = await Conversation.begun(stack, project, "--allow-changes", "--max-upfront", LIMIT)
         await create(talk)
         await scale(talk)
         await stale(talk, project / "environments/demo.yaml")
         await purchase(talk)
-        return talk.lines[1:]
+        return talk
 
 
 async def create(talk: Conversation) -> None:
@@ -130,14 +130,25 @@ async def purchase(talk: Conversation) -> None:
     await talk.call("reserve_capacity", environment="demo", plan_id=plan["plan_id"])
 
 
-def test_the_transcript_is_what_happens(conversation: list[str], request: pytest.FixtureRequest) -> None:
-    text = "".join(f"{line.rstrip()}\n" for line in conversation)
+def test_the_transcript_is_what_happens(conversation: Conversation, request: pytest.FixtureRequest) -> None:
+    text = "".join(f"{line.rstrip()}\n" for line in conversation.lines[1:])
     page = PAGE.read_text(encoding="utf-8")
     if request.config.getoption("--update-snapshots"):
         PAGE.write_text(TRANSCRIPT.sub(lambda match: match[1] + text + match[3], page), encoding="utf-8")
     match = TRANSCRIPT.search(PAGE.read_text(encoding="utf-8"))
     assert match
     assert match[2] == text
+
+
+def test_what_takes_minutes_tells_what_it_does(conversation: Conversation) -> None:
+    deployed, scaled = conversation.told["deploy"], conversation.told["scale_group"]
+    assert deployed[0].startswith("demo → ")
+    assert any(re.match(r"demo-network +\d+ resources", line) for line in deployed)
+    assert any(line.startswith("demo: deployed in ") for line in deployed)
+    assert "environments/demo.yaml: training has count 8" in scaled
+    # Once for what is asked for, and once for what is deployed, which is held to it.
+    made = scaled[: scaled.index(next(line for line in scaled if line.startswith("demo: deployed in "))) + 1]
+    assert sum(bool(re.match("synthesis +[0-9.]+ s", line)) for line in made) == 2
 
 
 @pytest.mark.usefixtures("conversation")

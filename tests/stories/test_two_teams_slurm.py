@@ -1,16 +1,21 @@
 """docs/scenarios/two-teams-slurm.md, played: its commands, and its tables as Debian's Slurm has them."""
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 
+import boto3
 import pytest
 
 from governed_cluster import until
 from needs import require
+from podwright.constructs.observability.cluster_events.handler import quarantine
 from podwright.operations.aws import sandbox_server as server
 from podwright.operations.aws import session
 from podwright.operations.aws.account import Account
+from podwright.operations.aws.clusters import node_details
+from podwright.operations.nodes.members import slurm_name
 from podwright.sandbox.slurm.machine import missing
 from story import Different, Terminal, deployed, story
 
@@ -26,13 +31,20 @@ def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
         yield user
 
 
-def on_the_controller(terminal: Terminal, line: str) -> None:
-    """Run a line there as root."""
+def sandboxed(terminal: Terminal) -> Account:
+    """The account in the terminal's sandbox."""
     running = server.status(terminal.folder)
     assert running is not None
-    account = Account("111122223333", "us-east-1", running.endpoint, {})
+    return Account("111122223333", "us-east-1", running.endpoint, {})
+
+
+def on_the_controller(terminal: Terminal, line: str) -> list[str]:
+    """Run a line there as root; what it prints."""
+    account = sandboxed(terminal)
     (node,) = (each for each in session.nodes(account, SCENARIO) if each.group == "controller")
-    subprocess.run(session.one_command(account, node, line), check=True, capture_output=True, timeout=120)
+    command = session.one_command(account, node, line)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    return done.stdout.splitlines()[1:]
 
 
 @pytest.mark.usefixtures("played")
@@ -73,6 +85,61 @@ def test_a_run_that_is_not_in_the_file_ends_by_itself(terminal: Terminal) -> Non
     until(lambda: state() == "succeeded")
     assert "trainer:1.0 would run: nvidia-smi -L" in terminal.type(f"podwright logs {SCENARIO} once --sandbox")
     assert terminal.run(f"podwright stop {SCENARIO} once --sandbox").returncode == 1
+
+
+def told_by_the_rule(instance: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The command that people get by mail of a node that fails again and again."""
+    rule = {"faults": 3, "within_hours": 24, "marker": ""}
+    monkeypatch.setenv("QUARANTINE", json.dumps(rule))
+    monkeypatch.setenv("ENVIRONMENT", SCENARIO)
+    monkeypatch.setattr(quarantine, "count", lambda *_: rule["faults"])
+    detail = {"ClusterName": SCENARIO, "InstanceId": instance, "HealthSummary": {"HealthStatus": "Unhealthy"}}
+    notice = quarantine.quarantined(boto3.Session(), None, {"id": "event", "detail": detail}, 0)
+    assert notice
+    return commands(notice.next_step)[0]
+
+
+def commands(text: str) -> list[str]:
+    return re.findall("`(podwright [^`]+)`", text)
+
+
+@pytest.mark.usefixtures("played")
+def test_the_commands_that_people_get_take_a_node_out_of_work_and_back(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`train-a` and `spare-a` run on a node each, as the page ends; the node of `spare-a` is taken out."""
+
+    def node_of(job: str) -> str:
+        return "".join(on_the_controller(terminal, f"squeue --noheader --states=running --name={job} --format=%N"))
+
+    def state(node: str) -> str:
+        return on_the_controller(terminal, f"sinfo --noheader --Node --nodes={node} --format=%T")[0]
+
+    # An earlier run may have sent it back into the queue, for half a minute.
+    bad, good = until(lambda: node_of("spare-a")), node_of("train-a")
+    account = sandboxed(terminal)
+    details = (node_details(account, SCENARIO, node.instance) for node in session.nodes(account, SCENARIO))
+    (instance,) = (each["InstanceId"] for each in details if slurm_name(each["InstanceId"], each) == bad)
+    take_out = told_by_the_rule(instance, monkeypatch)
+    (give_back,) = commands(terminal.type(f"{take_out} --sandbox"))
+
+    # What runs there continues; Slurm has the state and the reason.
+    assert (state(bad), node_of("spare-a")) == ("draining", bad)
+    (reason,) = on_the_controller(terminal, f"sinfo --noheader --list-reasons --nodes={bad} --format=%E")
+    assert reason.startswith("podwright quarantine: 3 faults (arn:aws:")
+    assert "DRAIN" in "".join(on_the_controller(terminal, f"scontrol show node {bad} | grep State="))
+    terminal.type(f"podwright stop {SCENARIO} spare-a --sandbox")
+    until(lambda: state(bad) == "drained")
+    terminal.type(f"podwright submit {SCENARIO} spare-a --sandbox")
+    terminal.type(f"podwright stop {SCENARIO} train-a --sandbox")
+    # Both nodes are idle, and one is out of work.
+    until(lambda: node_of("spare-a") == good)
+    assert state(bad) == "drained"
+
+    terminal.type(f"{give_back} --sandbox")
+    assert on_the_controller(terminal, "sinfo --noheader --list-reasons") == []
+    terminal.type(f"podwright submit {SCENARIO} train-a --sandbox")
+    until(lambda: node_of("train-a") == bad)
 
 
 # The last one: its jobs stay.

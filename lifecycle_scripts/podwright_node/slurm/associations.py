@@ -6,7 +6,9 @@ A team `research` with a quota gets
   carries the class's priority, and the quota as the largest job, so that a larger one is refused when it is submitted.
   The quota itself is not a limit of the QOS: it would take the place of the account's, and each class have it whole;
 - if it may borrow, the account `research_borrow` with a QOS of that name, below all priorities, with the limit on
-  borrowing as GrpTRES.
+  borrowing as GrpTRES;
+- if it has a budget, the account `research_budget` above both, whose GrpTRESMins is the budget in GPU-minutes. A job
+  starts only if its whole time limit still fits (`safe`), so none is ended because the budget is used.
 
 Guaranteed QOS preempt every borrow QOS: the job that borrowed goes back into the queue. Within a team, a class preempts
 the lower ones if the team says so and nodes are short; where it is the quota that is used up, Slurm preempts nothing,
@@ -33,12 +35,17 @@ MARK = "podwright"
 BORROW = "borrow"
 BASE_PRIORITY = 100
 """Guaranteed work of the lowest class still stands this far above borrowed work."""
+BUDGETED = "gres/gpu"
 NOTHING = "podwright_none"
 """A QOS that no account has: what a QOS preempts that has nothing else to preempt."""
 # Weights are multiplied with factors between 0 and 1, and the sums compared.
 WEIGHTS = {"QOS": 1_000_000, "Fairshare": 4_000, "Age": 900}
 """One point of a priority class is at least 1,000,000 / 200: the order is class, then fair share, then age."""
 START_SECONDS = 120
+ROOT = "root"
+"""The account above all others."""
+RESETS = {"month": "MONTHLY", "quarter": "QUARTERLY"}
+"""When Slurm begins the use of all accounts anew, by the period of budgets. Its own weeks begin on Sunday."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,9 @@ class Account:
     qos: frozenset[str]
     default: str
     users: frozenset[str]
+    parent: str = ROOT
+    minutes: str = ""
+    """Limits on what all its jobs use in a period, in minutes."""
 
 
 def settings(node: Node, present: dict[str, str]) -> dict[str, str]:
@@ -74,11 +84,14 @@ def settings(node: Node, present: dict[str, str]) -> dict[str, str]:
     # AccountingStorageTRES replaces the list, so what the image tracks has to stay in it.
     tracked = [*filter(None, present.get("accountingstoragetres", "").split(","))]
     kinds = sorted(
-        {kind for team in slurm["teams"] for kind in team["quota"] if kind.startswith("gres/")} - set(tracked)
+        {kind for team in slurm["teams"] for kind in team["quota"] if kind.startswith("gres/")}
+        | ({BUDGETED} if slurm["budget_period"] else set())
     )
+    kinds = [kind for kind in kinds if kind not in tracked]
     return {
         # Without `limits` the quotas are only counted, and without `qos` a job may ask for the QOS of another account.
-        "AccountingStorageEnforce": "associations,limits,qos",
+        # Without `safe` a job that runs is ended when minutes are used up.
+        "AccountingStorageEnforce": "associations,limits,qos" + (",safe" if slurm["budget_period"] else ""),
         **({"AccountingStorageTRES": ",".join([*tracked, *kinds])} if tracked or kinds else {}),
         "PreemptType": "preempt/qos",
         "PreemptMode": "REQUEUE",
@@ -86,7 +99,16 @@ def settings(node: Node, present: dict[str, str]) -> dict[str, str]:
         "PriorityWeightQOS": str(WEIGHTS["QOS"]),
         "PriorityWeightFairshare": str(WEIGHTS["Fairshare"] if slurm["fair_share"] else 0),
         "PriorityWeightAge": str(WEIGHTS["Age"]),
+        **_counting(slurm["budget_period"]),
     }
+
+
+def _counting(period: str | None) -> dict[str, str]:
+    """How use is counted: for budgets all of it, until their period ends; else as Slurm does, which forgets slowly."""
+    if period is None:
+        return {}
+    # As scontrol prints it: zero, never.
+    return {"PriorityDecayHalfLife": "00:00:00", "PriorityUsageResetPeriod": RESETS[period]}
 
 
 def wanted(slurm: dict[str, Any]) -> tuple[dict[str, Qos], dict[str, Account]]:
@@ -117,7 +139,26 @@ def wanted(slurm: dict[str, Any]) -> tuple[dict[str, Qos], dict[str, Account]]:
         if quota:
             users = frozenset(team["users"])
             accounts[team["name"]] = Account(quota, team["weight"], frozenset(lower), lower[0], users)
+        if team["budget_minutes"] is not None:
+            accounts |= _under_budget(team, accounts)
     return {**qos, **({NOTHING: Qos(0, "", "", frozenset())} if qos else {})}, accounts
+
+
+def _under_budget(team: dict[str, Any], accounts: dict[str, Account]) -> dict[str, Account]:
+    """The accounts of a team below one that has its budget."""
+    name = f"{team['name']}_budget"
+    own = {key: accounts[key] for key in (team["name"], f"{team['name']}_{BORROW}") if key in accounts}
+    first = next(iter(own.values()))
+    above = Account(
+        "",
+        # Beside teams without a budget it weighs as much as its accounts did.
+        sum(account.share for account in own.values()),
+        frozenset().union(*(account.qos for account in own.values())),
+        first.default,
+        frozenset(),
+        minutes=_limits({BUDGETED: team["budget_minutes"]}),
+    )
+    return {name: above, **{key: dataclasses.replace(account, parent=name) for key, account in own.items()}}
 
 
 def _limits(tres: dict[str, int]) -> str:
@@ -160,13 +201,16 @@ def _qos_changes(present: dict[str, Qos], wanted_qos: dict[str, Qos]) -> Iterato
 def _account_changes(present: dict[str, Account], wanted_accounts: dict[str, Account]) -> Iterator[tuple[str, ...]]:
     """The commands of sacctmgr that make accounts, their limits and members what the facts say."""
     joins: dict[str, list[str]] = {}
-    for name, entry in sorted(wanted_accounts.items()):
+    # Those above others first.
+    for name, entry in sorted(wanted_accounts.items(), key=lambda item: (item[1].parent != ROOT, item[0])):
         now = present.get(name, Account("", 0, frozenset(), "", frozenset()))
         settings = (
             f"QosLevel={','.join(sorted(entry.qos))}",
             f"DefaultQOS={entry.default}",
             f"Fairshare={entry.share}",
             *_tres("GrpTRES", now.limits, entry.limits),
+            *_tres("GrpTRESMins", now.minutes, entry.minutes),
+            *([f"Parent={entry.parent}"] if entry.parent != now.parent else []),
         )
         if name not in present:
             yield "add", "account", name, f"Description={MARK}", f"Organization={MARK}", *settings
@@ -208,19 +252,25 @@ def _present_qos(node: Node) -> dict[str, Qos]:
 
 def _present_accounts(node: Node) -> dict[str, Account]:
     """The accounts of ours in the database. What others made there is left alone."""
-    columns = "Account,Organization,User,GrpTRES,Share,QOS,DefaultQOS"
+    columns = "Account,Organization,User,GrpTRES,Share,QOS,DefaultQOS,ParentName,GrpTRESMins"
     # Another cluster may share the database.
     cluster = control.running(node)["clustername"]
     users: dict[str, set[str]] = {}
     accounts: dict[str, Account] = {}
-    for name, owner, user, limits, share, qos, default in _show(
+    for name, owner, user, limits, share, qos, default, parent, minutes in _show(
         node, "account", columns, "withassoc", "where", f"Cluster={cluster}"
     ):
         if owner == MARK and user:
             users.setdefault(name, set()).add(user)
         elif owner == MARK:
             accounts[name] = Account(
-                _sorted(limits), int(share) if share.isdigit() else 0, _set(qos), default, frozenset()
+                _sorted(limits),
+                int(share) if share.isdigit() else 0,
+                _set(qos),
+                default,
+                frozenset(),
+                parent,
+                _sorted(minutes),
             )
     return {name: dataclasses.replace(entry, users=frozenset(users.get(name, ()))) for name, entry in accounts.items()}
 

@@ -52,7 +52,8 @@ def watched(environment: Environment, types: Catalog) -> Watched:
     """The cluster of an environment."""
     orchestrator = "slurm" if environment.cluster.orchestrator == "slurm" else "eks"
     instances = sum(group.count for group in environment.groups.values())
-    named = budgets(environment.governance.teams)
+    # Slurm keeps the hours of its accounts itself, and shows them to no metric.
+    named = budgets(environment.governance.teams) if orchestrator == "eks" else {}
     return Watched(environment.cluster.name, orchestrator, instances, named, collected(environment, types))
 
 

@@ -4,16 +4,15 @@ from ....config.catalog.instance_types import Catalog
 from ....config.findings import Path, listed
 from ....config.settings.environment import Environment
 from ....config.settings.governance.teams import Governance
+from ....config.settings.jobs.sbatch import SbatchJob
 from ...monitoring.collected import collected
 from ...quota.amounts import is_accelerator
 from ...quota.budgets import budgets, longest_hours
 from ...quota.policy import environment_policy
-from ..cluster.slurm import on_slurm
+from ..cluster.slurm import of_type, on_slurm, several_controllers
 from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
 
 _INSTEAD = {
-    "slurm": "Slurm counts by itself: `sacctmgr modify account TEAM set GrpTRESMins=gres/gpu=MINUTES`, with "
-    "PriorityDecayHalfLife=0 and PriorityUsageResetPeriod in slurm.conf",
     "kai": "KAI's queues have quotas and no hours: watch `namespace:gpu_allocated_hours:sum1d`, and lower the quota",
     "yunikorn": "YuniKorn's queues have quotas and no hours: watch `namespace:gpu_allocated_hours:sum1d`, and lower "
     "the quota",
@@ -62,9 +61,12 @@ def never_reached(environment: Environment, types: Catalog) -> Problems:
 
 
 @rule("GOV097", ERROR, on=Environment, source="", final=True)
-def engine_keeps_none(environment: Environment) -> Problems:
+def engine_keeps_none(environment: Environment, types: Catalog) -> Problems:
     """Quota engine does not support budgets."""
-    engine = "slurm" if on_slurm(environment) else environment.governance.engine
+    if on_slurm(environment):
+        yield from _not_of_slurm(environment, types)
+        return
+    engine = environment.governance.engine
     for team, budget in budgets(environment.governance.teams).items():
         path: Path = ("governance", "teams", team, "budget")
         if engine in _INSTEAD:
@@ -75,6 +77,68 @@ def engine_keeps_none(environment: Environment) -> Problems:
                 f"{budget.when_reached} changes queues and Workloads, which are AWS's with task governance",
                 "write `when_reached: warn`, and lower the quota of the team when the alert comes; or use engine kueue",
             )
+
+
+def _not_of_slurm(environment: Environment, types: Catalog) -> Problems:
+    """What of budgets Slurm cannot express as minutes of an account."""
+    known = budgets(environment.governance.teams)
+    periods = sorted({budget.period for budget in known.values()} - {"week"})
+    neuron = sorted(
+        name
+        for name, group in of_type(environment, "compute").items()
+        if any(types.get(kind).accelerator_vendor == "neuron" for kind in group.types if kind in types)
+    )
+    for team, budget in known.items():
+        path: Path = ("governance", "teams", team, "budget")
+        if budget.when_reached != "hold":
+            yield Problem(
+                (*path, "when_reached"),
+                f"{budget.when_reached}: Slurm only refuses to start what no longer fits, and tells nobody",
+                "write `when_reached: hold`",
+            )
+        if budget.period == "week":
+            words = "Slurm's weeks begin on Sunday, those of budgets on Monday"
+            yield Problem((*path, "period"), words, "write `period: month` or `period: quarter`")
+        elif len(periods) > 1:
+            yield Problem(
+                (*path, "period"),
+                f"Slurm begins the hours of all accounts anew at once, and budgets have {listed(periods, 'and')}",
+                "give all budgets the same period",
+            )
+        if neuron:
+            words = f"Slurm counts no Neuron devices, and {listed(neuron, 'and')} of its groups"
+            yield Problem(
+                path,
+                f"{words} {'has' if len(neuron) == 1 else 'have'} them",
+                "remove the budget, and limit the team by its quota",
+            )
+
+
+@rule("GOV099", WARNING, on=Environment, source="")
+def without_time_limit(environment: Environment) -> Problems:
+    """Job without a time limit in a team with a budget on Slurm."""
+    for name, job in environment.jobs.items():
+        team = environment.governance.teams.get(job.team or "")
+        if on_slurm(environment) and team and team.budget and isinstance(job, SbatchJob) and not job.time_limit_minutes:
+            yield Problem(
+                ("jobs", name),
+                f"{name} has no time limit, so Slurm starts it only while nothing of {job.team}'s budget is used, and "
+                "ends it when it alone would have used all",
+                "write time_limit_minutes: the longest that it may take",
+            )
+
+
+@rule("GOV100", WARNING, on=Environment, source="")
+def forgotten_hours(environment: Environment) -> Problems:
+    """Budget whose used hours go with the controller's disk."""
+    known = budgets(environment.governance.teams)
+    if on_slurm(environment) and known and not several_controllers(environment):
+        yield Problem(
+            ("governance", "teams", next(iter(known)), "budget"),
+            "slurmctld keeps the used hours on the controller's root volume, which an update of its software renews: "
+            "budgets then begin anew within a period",
+            "use two controllers, which share a folder for them; or update the controller at the end of a period",
+        )
 
 
 @rule("GOV098", WARNING, on=Environment, source="")

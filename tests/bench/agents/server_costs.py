@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from typing import Any, Final
 
 from mcp import Client, StdioServerParameters
 
+from podwright.operations.aws import sandbox_server as server
 from table import Report, markdown, verdict
 from timing import ROOT, Timing, measure
 
@@ -24,6 +26,8 @@ FIRST_SECONDS: Final = 5.0
 BYTES: Final = {"--allow-changes": 48 * 1024, "": 42 * 1024}
 """Of the list of tools, by option; a token is about four."""
 PLAIN: Final = "prod"
+RUNS_ON_IT: Final = "fine-tune"
+RUNNING_SECONDS: Final = 600.0
 CALLS: Final[Mapping[str, Mapping[str, Any]]] = {
     "list_environments": {},
     "explain": {"id": "NET003"},
@@ -35,6 +39,9 @@ CALLS: Final[Mapping[str, Mapping[str, Any]]] = {
         "settings": [{"path": "instance_groups.h200.count", "value": 17}],
         "reason": "a spare",
     },
+    "why": {"environment": PLAIN, "job": RUNS_ON_IT},
+    "logs": {"environment": PLAIN, "job": RUNS_ON_IT, "rank": 8},
+    "forecast": {"environment": PLAIN, "job": "pretrain"},
     **{
         name: {"environment": PLAIN}
         for name in (
@@ -43,7 +50,7 @@ CALLS: Final[Mapping[str, Mapping[str, Any]]] = {
         )
     },
 }
-"""One call of each tool that needs no job on a cluster, which no store of the sandbox runs."""
+"""One call of each tool that reads."""
 
 
 def start_report(folder: Path, args: argparse.Namespace) -> Report:
@@ -66,20 +73,40 @@ def start_report(folder: Path, args: argparse.Namespace) -> Report:
 
 
 def report(folder: Path, args: argparse.Namespace) -> Report:
-    """Each tool; `prod` is deployed in the sandbox, so what asks AWS asks a stand-in on this machine."""
+    """Each tool; `prod` is deployed in the sandbox, so what asks AWS asks a stand-in on this machine.
+
+    Its Kubernetes is a real control plane, on which a job runs.
+    """
     measure([*COMMAND, "init", str(folder)], runs=1, warm_ups=0)
     shutil.copytree(ROOT / "environments/shared", folder / "environments/shared")
     shutil.copy(ROOT / "environments/prod.yaml", folder / "environments")
     # A plan that nobody has bought is an error of its file, so it stands in that of `podwright init`.
     with (folder / "environments/sandbox.yaml").open("a") as file:
         file.write("training_plans: {pilot: {zone: usw2-az1, instance_type: ml.trn1.32xlarge, count: 4, days: 14}}\n")
+    server.start(folder, port=0, kubernetes="real")
     try:
-        measure([*COMMAND, "deploy", PLAIN, "--sandbox", "--project", str(folder)], runs=1, warm_ups=0)
+        for words in (("deploy", PLAIN), ("submit", PLAIN, RUNS_ON_IT)):
+            measure([*COMMAND, *words, "--sandbox", "--project", str(folder)], runs=1, warm_ups=0)
+        _wait_until_it_runs(folder)
         times = asyncio.run(_times(folder, args.runs))
     finally:
-        measure([*COMMAND, "sandbox", "stop", "--project", str(folder)], runs=1, warm_ups=0)
+        server.stop(folder)
     rows = [(f"`{name}`", str(took), f"{size:,}") for name, (took, size) in times.items()]
     return Report(markdown(("tool", "seconds", "bytes of the reply"), rows), True)
+
+
+def _wait_until_it_runs(folder: Path) -> None:
+    """Return once the job runs. Raises RuntimeError where it does not come to that."""
+    end = time.monotonic() + RUNNING_SECONDS
+    command = [*COMMAND, "jobs", PLAIN, "--sandbox", "--json", "--project", str(folder)]
+    while True:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        states = {job["name"]: job["state"] for job in json.loads(done.stdout)["jobs"]}
+        if states[RUNS_ON_IT] == "running":
+            return
+        if time.monotonic() > end:
+            raise RuntimeError(f"{RUNS_ON_IT} is {states[RUNS_ON_IT]} after {RUNNING_SECONDS:g} s")
+        time.sleep(1)
 
 
 def _server(folder: Path, *options: str) -> StdioServerParameters:

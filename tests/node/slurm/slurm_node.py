@@ -22,6 +22,7 @@ SLURM: dict[str, Any] = {
     "teams": [],
     "priorities": {},
     "fair_share": True,
+    "budget_period": None,
 }
 CONF = """\
 ClusterName=test

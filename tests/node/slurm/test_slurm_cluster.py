@@ -30,6 +30,7 @@ def team(name: str, user: str, quota: int, borrow: int | None, **settings: Any) 
         "share": "lend" if borrow is None else "lend_and_borrow",
         "borrow_limit_percent": 100,
         "preempt": "lower_priority",
+        "budget_minutes": None,
         "users": [user],
         **settings,
     }
@@ -52,6 +53,7 @@ SLURM: dict[str, Any] = {
     "teams": [team("research", "ada", 16, 16), team("product", "bob", 16, None)],
     "priorities": {"inference": 100, "training": 70},
     "fair_share": True,
+    "budget_period": None,
 }
 CONTROLLER_STEPS = {
     "slurm-users", "slurm-conf", "slurm-topology", "slurm-accounting", "slurm-failover", "slurm-configuration",

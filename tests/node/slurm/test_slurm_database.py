@@ -23,6 +23,7 @@ SLURM: dict[str, Any] = {
     "teams": [],
     "priorities": {},
     "fair_share": True,
+    "budget_period": None,
 }
 
 

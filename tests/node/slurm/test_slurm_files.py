@@ -40,6 +40,7 @@ def team(**settings: Any) -> dict[str, Any]:
         "borrow": {"gres/gpu": 8},
         "weight": 50,
         "preempt": "lower_priority",
+        "budget_minutes": None,
         "users": ["ada"],
         **settings,
     }
@@ -296,3 +297,37 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     command = ["systemd-analyze", "verify", "--man=no", *slurm_refresh.UNITS]
     environment = os.environ | {"SYSTEMD_UNIT_PATH": f"{tmp_path}:"}
     assert subprocess.run(command, env=environment, capture_output=True, text=True).stderr == ""
+
+
+def test_a_budget_is_an_account_above_those_of_its_team(slurm_node: SlurmNode) -> None:
+    teams = [team(budget_minutes=240), team(name="web", borrow=None)]
+    slurm = {**SLURM, "teams": teams, "budget_period": "month"}
+    _, accounts = slurm_associations.wanted(slurm)
+    assert {name: (account.parent, account.minutes) for name, account in accounts.items()} == {
+        "research_budget": ("root", "gres/gpu=240"),
+        "research": ("research_budget", ""),
+        "research_borrow": ("research_budget", ""),
+        "web": ("root", ""),
+    }
+    assert accounts["research_budget"].share == accounts["research"].share + accounts["research_borrow"].share
+    rows = slurm_associations.settings(slurm_node.node(**slurm), {})
+    assert rows["AccountingStorageEnforce"] == "associations,limits,qos,safe"
+    assert (rows["PriorityDecayHalfLife"], rows["PriorityUsageResetPeriod"]) == ("00:00:00", "MONTHLY")
+    assert rows["AccountingStorageTRES"] == "gres/gpu"
+    without = slurm_associations.settings(slurm_node.node(teams=[team()]), {})
+    assert without["AccountingStorageEnforce"] == "associations,limits,qos"
+    assert not {"PriorityDecayHalfLife", "PriorityUsageResetPeriod"} & without.keys()
+
+
+def test_a_budget_that_comes_or_goes_moves_the_accounts_of_its_team() -> None:
+    _, plain = slurm_associations.wanted({**SLURM, "teams": [team()]})
+    _, held = slurm_associations.wanted({**SLURM, "teams": [team(budget_minutes=240)], "budget_period": "month"})
+    first, *others = slurm_associations._account_changes(plain, held)
+    assert first[:3] == ("add", "account", "research_budget")
+    assert "GrpTRESMins=gres/gpu=240" in first
+    assert [(words[2], "Parent=research_budget" in words) for words in others] == [
+        ("research", True),
+        ("research_borrow", True),
+    ]
+    back = list(slurm_associations._account_changes(held, plain))
+    assert [(words[2], "Parent=root" in words) for words in back] == [("research", True), ("research_borrow", True)]

@@ -37,11 +37,13 @@ SLURM = {
             "borrow": {"gres/gpu": 8},
             "weight": 50,
             "preempt": "lower_priority",
+            "budget_minutes": None,
             "users": ["ada"],
         }
     ],
     "priorities": {"training": 70},
     "fair_share": True,
+    "budget_period": None,
 }
 LAYERS = {"10.16.5.11": ("top", "leaf1"), "10.16.5.12": ("top", "leaf2")}
 

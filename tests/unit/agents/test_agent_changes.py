@@ -110,7 +110,7 @@ MADE = {
     "submit_job": ("submit", "dev", "fit", "--set=nodes=2", "--json"),
     "stop_job": ("stop", "dev", "train", "--json"),
     "replace_nodes": ("node", "replace", "dev", NODE["id"], "--yes", "--json"),
-    "scale_group": ("scale", "dev", "system", "3", "--yes", "--json"),
+    "scale_group": ("scale", "dev", "system", "3", f"--plan={'e' * 32}", "--yes", "--json"),
     "reserve_capacity": (
         *("capacity", "reserve", "dev", "h200", "--offering=tpo-1", "--yes", "--max-upfront=1000", "--json"),
     ),
@@ -201,7 +201,7 @@ STALE = [
     ("stop_job", changed_file),
     ("stop_job", lambda _, cloud: cloud.job.update(created="2026-11-27T00:00:00Z")),
     ("replace_nodes", lambda _, cloud: cloud.node.update(status="Pending")),
-    ("scale_group", lambda _, cloud: cloud.scale.update(digest="f" * 32)),
+    ("scale_group", changed_file),
     ("reserve_capacity", lambda _, cloud: cloud.offer.update(id="tpo-2")),
     ("reserve_capacity", lambda _, cloud: cloud.offer.update(upfront=999.0)),
 ]

@@ -16,6 +16,7 @@ from podwright.config.errors import CommandError
 from podwright.config.loading.project import Project
 from podwright.config.settings.environment import Environment
 from podwright.config.settings.governance.teams import Governance, TeamBudget
+from podwright.operations.aws.account import Account
 from podwright.operations.cli import main
 from podwright.operations.output.console import write_line
 from podwright.operations.programs.prometheus import Prometheus, history, installed
@@ -37,6 +38,7 @@ from podwright.planning.simulation.traces.forms import read_trace
 ROOT = Path(__file__).resolve().parents[3]
 AT = datetime(2027, 1, 6, 12, tzinfo=UTC)
 DAY = 86400
+ACCOUNT = Account("111122223333", "us-west-2", None, {})
 
 
 def budget(**settings: Any) -> TeamBudget:
@@ -97,9 +99,9 @@ def test_hours_are_counted_since_the_period_began(server: Prometheus, period: st
     made = made.model_copy(update={"cluster": made.cluster.model_copy(update={"name": "training-prod"})})
     (result,) = standings(made, server, AT)
     assert result.used == pytest.approx(8 * hours, rel=0.01)
-    (row,) = budget_report(made, server, AT, {}) or []
+    (row,) = budget_report(made, ACCOUNT, server, AT, {}) or []
     assert row["state"] == "reached"
-    assert budget_report(environment().model_copy(update={"governance": Governance()}), server, AT, {}) is None
+    assert budget_report(environment().model_copy(update={"governance": Governance()}), ACCOUNT, server, AT, {}) is None
 
 
 def test_the_table_says_what_is_used_and_what_happens(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ The calls are played: each takes a minute of a clock that nothing else moves. Wh
 """
 
 import io
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,8 @@ from podwright.operations.aws.account import Account
 from podwright.operations.aws.unseen import Unseen
 from podwright.operations.doctor.bundle import SOURCES
 from podwright.operations.doctor.collection import Collection
-from podwright.operations.output.moving import settle, under_way
+from podwright.operations.output.moving import Waiting, settle, under_way
+from podwright.operations.programs.process import followed
 from screens import Screen, screen
 
 ROOT = Path(__file__).parents[3]
@@ -133,3 +135,40 @@ def test_a_terminal_that_cannot_redraw_gets_lines() -> None:
 def print_after(terminal: Screen) -> None:
     settle()
     terminal.write("done\n")
+
+
+def test_what_takes_long_is_said_again_less_and_less_often(capsys: pytest.CaptureFixture[str]) -> None:
+    now = 0.0
+    waiting = Waiting("waiting for i-1", lambda: now)
+    assert capsys.readouterr().err == "", "what begins was said"
+    for second in range(1, 121):
+        now = float(second)
+        waiting.tick()
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:3] == [f"waiting for i-1, 0:{second:02} …" for second in (5, 10, 15)]
+    assert 8 < len(lines) < 20
+
+
+def test_a_program_that_works_is_said_to(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("podwright.operations.output.moving._SILENCE_SECONDS", (0.0, 0.0))
+    done = followed([sys.executable, "-c", "import time; time.sleep(2); print('made')"], "evaluating")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "made\n", "")
+    assert "evaluating, 0:0" in capsys.readouterr().err
+
+
+def test_a_program_that_is_interrupted_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[str]] = []
+
+    class Noted(subprocess.Popen[str]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            started.append(self)
+
+    def interrupted(_: Waiting) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess, "Popen", Noted)
+    monkeypatch.setattr(Waiting, "tick", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        followed([sys.executable, "-c", "import time; time.sleep(600)"], "evaluating")
+    assert started[0].returncode is not None

@@ -83,7 +83,7 @@ class Account:
         self.done.append(("release", [node.id for node in arguments[3]]))
 
     def deploy(self, arguments: Any, *, quiet: bool) -> int:
-        assert arguments.yes
+        assert (arguments.yes, arguments.plan) == (True, "change"), "what was planned, and nothing else"
         self.done.append(("deploy", count_in_file()))
         if self.deploys:
             self.deploys -= 1
@@ -263,10 +263,31 @@ def test_a_count_that_cloudformation_does_not_see_is_told(account: Account, monk
 
 def test_the_digest_is_that_of_what_somebody_said_yes_to(account: Account) -> None:
     first = planned(3, "i-1").digest
+    assert planned(3, "i-1", stop_jobs=True).digest != first
     assert planned(3, "i-1").digest == first
     assert planned(3, "i-2").digest != first
     (Path.cwd() / "environments/sandbox.yaml").write_text(f"{FILE}# a comment\n")
     assert planned(3, "i-1").digest != first
+
+
+def test_with_a_digest_nothing_but_that_plan_is_done(
+    account: Account, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest = planned(3, "i-1").digest
+    monkeypatch.setattr("podwright.operations.scaling.command.change_lines", lambda _: ())
+    command = ["scale", "sandbox", "g5", "3", "--remove", "i-1", f"--plan={digest}", "--yes"]
+    account.jobs = [JOB]
+    assert main(command) == 1
+    assert f"and not {digest}" in capsys.readouterr().err
+    assert (account.done, count_in_file()) == ([], "4")
+    account.jobs = []
+    assert main([*command[:4], "--stop-jobs", *command[4:]]) == 1, "what nobody has said yes to"
+    assert account.done == []
+    account.jobs = []
+    assert main(command) == 0
+    assert [step[0] for step in account.done] == ["quarantine", "remove", "deploy"]
+    capsys.readouterr()
+    assert main(command) == 1, "it is done, and is another plan"
 
 
 def test_the_command_asks_for_the_name_and_shows_what_goes(
