@@ -9,8 +9,6 @@ from ..config.loading.project import Project
 from ..config.settings.environment import Environment
 from ..planning.delivery.pipeline_steps import drift_steps, stages, steps
 from ..planning.delivery.promotable import source_of
-from .pipeline.access import PipelineAccess
-from .pipeline.stack import PipelineStack
 
 
 def add_promotion(app: cdk.App, project: Project, environments: Sequence[Environment]) -> None:
@@ -19,6 +17,9 @@ def add_promotion(app: cdk.App, project: Project, environments: Sequence[Environ
     The environments' own stages are in the app already. They stay where they are, so their templates are the same with
     a pipeline and without.
     """
+    from .pipeline.access import PipelineAccess
+    from .pipeline.stack import PipelineStack
+
     settings, source = source_of(project)
     accounts: set[str] = set()
     access: dict[str, PipelineAccess] = {}

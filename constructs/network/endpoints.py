@@ -68,12 +68,12 @@ class Endpoints(Construct):
             group.add_ingress_rule(cast(ec2.IPeer, ec2.Peer.ipv4(text)), ec2.Port.tcp(443), f"HTTPS from {text}")
         # The CDK's own classes need six calls an endpoint where one is enough.
         vpc_id, group_id, region = vpc.vpc_id, group.security_group_id, cdk.Stack.of(self).region
+        subnet_ids = {zone: subnet.subnet_id for zone, subnet in interfaces.items()}
         for service in services(features):
             gateway = service == GATEWAY_SERVICE
             name = service.replace(".", "-")
             # EC2 refuses an endpoint for a single subnet in a zone that lacks the service.
             zones = [zone for zone in interfaces if zone in (offered or {}).get(service, interfaces)]
-            subnet_ids = [interfaces[zone].subnet_id for zone in zones or interfaces]
             ec2.CfnVPCEndpoint(
                 self,
                 name,
@@ -81,7 +81,7 @@ class Endpoints(Construct):
                 service_name=f"com.amazonaws.{region}.{service}",
                 vpc_endpoint_type="Gateway" if gateway else "Interface",
                 route_table_ids=list(route_tables) if gateway else None,
-                subnet_ids=None if gateway else subnet_ids,
+                subnet_ids=None if gateway else [subnet_ids[zone] for zone in zones or interfaces],
                 security_group_ids=None if gateway else [group_id],
                 private_dns_enabled=None if gateway else True,
                 # Endpoints have no name besides this tag.

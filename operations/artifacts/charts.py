@@ -32,12 +32,10 @@ from ...config.loading.artifacts import (
     chart_findings,
     pack,
     read_artifacts,
-    stand_in_archive,
     write_artifacts,
 )
 from ...config.loading.project import Project
 from ...config.loading.source import read_source
-from ...config.settings.environment import Environment
 from ...planning.helm.wanted_charts import wanted_charts
 from ..output.console import write_line
 from ..output.moving import under_way
@@ -45,7 +43,6 @@ from ..programs.helm import helm, images_of
 from .http import request
 from .outdated import show
 
-_STAND_INS: Final = Path(__file__).parent / "stand_in_charts"
 # Far above any chart: a wrong address must not fill memory.
 _MAX_BYTES: Final = 300_000_000
 
@@ -90,20 +87,6 @@ def run(args: argparse.Namespace) -> int:
         write_line(f"{fetched.name}: {fetched.path.relative_to(args.project)}\n  sha256 {fetched.digest}")
     write_line(f"Review {LOCK} and keep it under version control.")
     return 0
-
-
-def stand_in(chart: Chart) -> ChartArchive:
-    """A chart of podwright's own that takes the place of `desired` in tests and in the sandbox.
-
-    It is the one in `stand_in_charts` with the chart's name, or `any`, which shows the values that it got.
-    """
-    folder = _STAND_INS / chart.name
-    return stand_in_archive(chart.name, folder if folder.is_dir() else _STAND_INS / "any")
-
-
-def stand_ins(environment: Environment) -> dict[str, ChartArchive]:
-    """Stand-ins for all charts that an environment installs, by name."""
-    return {item.chart.name: stand_in(item.chart) for item in wanted_charts(environment)}
 
 
 def fetch(root: Path, chart: Chart, *, update: bool = False) -> ChartArchive:

@@ -26,8 +26,8 @@ from ..aws.calls import get, make
 from ..output.console import write_answer, write_line
 from ..output.moving import under_way
 from ..programs.helm import images_of
-from .charts import stand_ins
 from .registry import Registry, copy, digest_of
+from .stand_ins import stand_ins
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

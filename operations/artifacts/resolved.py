@@ -11,7 +11,7 @@ from ...planning.helm.wanted_charts import chart_archives
 from ...planning.node.archives import environment_archives, locked_files
 from ...planning.node.kernels import environment_programs
 from ...planning.resolved import ResolvedEnvironment, resolve
-from .charts import stand_ins
+from .stand_ins import stand_ins
 
 
 def resolved_in(

@@ -32,7 +32,7 @@ def refusals(passed: list[tuple[Mutation, Outcome]], folder: Path) -> list[Refus
     use_bundled_node()
     import aws_cdk as cdk
 
-    from podwright.operations.artifacts.charts import stand_ins
+    from podwright.operations.artifacts.stand_ins import stand_ins
     from podwright.planning.resolved import resolve
     from podwright.stacks.feature_flags import FEATURE_FLAGS
     from podwright.stacks.stage import TrainingStage

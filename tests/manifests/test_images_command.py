@@ -21,7 +21,7 @@ from podwright.config.settings.environment import Environment
 from podwright.config.settings.governance.teams import Governance
 from podwright.config.settings.groups import Lifecycle
 from podwright.operations.artifacts import images
-from podwright.operations.artifacts.charts import stand_ins
+from podwright.operations.artifacts.stand_ins import stand_ins
 from podwright.planning.helm.own_images import BENCHMARK_LABELS_IMAGE
 from registry_double import Double, client
 

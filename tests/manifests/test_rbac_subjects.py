@@ -20,7 +20,7 @@ from podwright.config.catalog.kubernetes_groups import (
 )
 from podwright.config.loading.project import Project
 from podwright.config.settings.environment import Environment
-from podwright.operations.artifacts.charts import stand_in
+from podwright.operations.artifacts.stand_ins import stand_in
 from podwright.operations.programs.helm import render
 from podwright.planning.helm.wanted_charts import wanted_charts
 from rendered_environments import rendered_objects

@@ -15,7 +15,7 @@ from podwright.config.errors import CommandError
 from podwright.config.loading.artifacts import stand_in_archive
 from podwright.config.loading.project import Project
 from podwright.config.settings.environment import Environment
-from podwright.operations.artifacts.charts import stand_in
+from podwright.operations.artifacts.stand_ins import stand_in
 from podwright.operations.programs.helm import images_in, render
 from podwright.planning.helm.chart_values import dependencies_values
 

@@ -12,7 +12,7 @@ import pytest
 from governed_cluster import GovernedCluster
 from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
 from podwright.config.loading.artifacts import Artifacts, LockedChart, archive_file, pack, write_artifacts
-from podwright.operations.artifacts.charts import stand_in
+from podwright.operations.artifacts.stand_ins import stand_in
 from podwright.operations.cli import main
 from sandbox_network import Surroundings, eks_cluster, surroundings
 

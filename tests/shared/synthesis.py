@@ -15,7 +15,7 @@ from podwright.config.loading.load import environment_from
 from podwright.config.loading.project import Project
 from podwright.config.loading.source import parse_source
 from podwright.config.settings.environment import Environment
-from podwright.operations.artifacts.charts import stand_ins
+from podwright.operations.artifacts.stand_ins import stand_ins
 from podwright.planning.resolved import resolve
 from podwright.sandbox.cloudformation.schemas import changed_create_only
 from podwright.stacks.feature_flags import FEATURE_FLAGS

@@ -34,7 +34,7 @@ from podwright.constructs.library import (
     ScheduledUpdate,
     TrainingPlanReference,
 )
-from podwright.operations.artifacts.charts import stand_in
+from podwright.operations.artifacts.stand_ins import stand_in
 
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/0123456789ab"
 SYSTEM = InstanceGroup(instance_type="ml.m5.4xlarge", count=2)

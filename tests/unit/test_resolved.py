@@ -6,8 +6,8 @@ import pytest
 
 from podwright.config.loading.project import Project
 from podwright.config.settings.environment import Environment
-from podwright.operations.artifacts.charts import stand_ins
 from podwright.operations.artifacts.resolved import resolved_in
+from podwright.operations.artifacts.stand_ins import stand_ins
 from podwright.planning.node.permissions import ScriptSource, node_permissions, volume_keys
 from podwright.planning.resolved import resolve
 from rule_pages import loaded

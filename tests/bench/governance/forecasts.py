@@ -30,9 +30,7 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
         file = folder / f"{pending}.json"
         file.write_text(json.dumps({"kind": "List", "items": snapshot(pending)}))
         words = ("forecast", ENVIRONMENT, JOB, "--snapshot", str(file), "--json")
-        # An installed program has its bytecode.
-        variables = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
-        commands[f"{pending}"] = ([sys.executable, "-m", "podwright.operations.cli", *words], variables)
+        commands[f"{pending}"] = ([sys.executable, "-m", "podwright.operations.cli", *words], {})
     timings = measure_in_turn(commands, runs=args.runs)
     rows = []
     for pending, timing in zip(PENDING, timings.values(), strict=True):

@@ -22,6 +22,9 @@ OWN_LATE = {
 }
 """Modules of ours that are imported within functions, with the file that does, and why."""
 
+LATE_IN_SYNTHESIS = {"stacks/promotion.py": "CodePipeline, which only what is promoted needs, is slow to import"}
+"""The same of what a synthesis imports, where all else stands at the top."""
+
 
 def lines(file: Path) -> int:
     return len(file.read_text().splitlines())
@@ -67,7 +70,8 @@ def test_stacks_are_thin() -> None:
 @pytest.mark.parametrize("folder", SYNTHESIS)
 def test_imports_stand_at_the_top(folder: str) -> None:
     files = [file for file in (ROOT / folder).rglob("*.py") if "handler" not in file.parts]
-    assert {str(file): actual for file in files if (actual := nested_imports(file.read_text()))} == {}
+    late = {file.relative_to(ROOT).as_posix() for file in files if nested_imports(file.read_text())}
+    assert late == {file for file in LATE_IN_SYNTHESIS if file.startswith(f"{folder}/")}
 
 
 def test_our_own_modules_are_imported_late_for_a_reason() -> None:

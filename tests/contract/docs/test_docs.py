@@ -16,7 +16,7 @@ import pytest
 from podwright.config.findings import errors
 from podwright.config.loading.load import environment_from
 from podwright.config.loading.source import parse_source
-from podwright.operations.artifacts.charts import stand_in
+from podwright.operations.artifacts.stand_ins import stand_in
 from podwright.operations.cli import COMMANDS, main
 from podwright.planning.rules import findings
 from podwright.planning.rules.pages import titles

@@ -7,7 +7,7 @@ from typing import Any
 import aws_cdk as cdk
 
 from podwright.config.loading.artifacts import LockedArchive
-from podwright.operations.artifacts.charts import stand_ins
+from podwright.operations.artifacts.stand_ins import stand_ins
 from podwright.planning.node.archives import LockedFile, digest_of
 from podwright.planning.node.kernels import driver_minimum, programs
 from podwright.planning.resolved import resolve

@@ -21,7 +21,7 @@ from podwright.constructs.eks.addons import NodeAddons, WorkloadAddons
 from podwright.constructs.eks.control_plane import EksControlPlane
 from podwright.constructs.eks.helm_release import HelmRelease
 from podwright.constructs.hyperpod.nodes_ready.construct import NodesReady
-from podwright.operations.artifacts.charts import stand_in
+from podwright.operations.artifacts.stand_ins import stand_in
 
 NODES = "sg-0123456789abcdef0"
 ADMIN = "arn:aws:iam::111122223333:role/teams/MlPlatform"

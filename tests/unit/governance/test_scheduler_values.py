@@ -10,7 +10,7 @@ from podwright.config.catalog.images import Image
 from podwright.config.settings.environment import Environment
 from podwright.config.settings.governance.engines import KaiSettings
 from podwright.config.settings.groups import InstanceGroup
-from podwright.operations.artifacts.charts import stand_in
+from podwright.operations.artifacts.stand_ins import stand_in
 from podwright.operations.programs.helm import images_of
 from podwright.planning.helm.chart_values import SystemPlacement
 from podwright.planning.helm.scheduler_values import kai_values, yunikorn_values
