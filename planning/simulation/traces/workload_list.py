@@ -81,7 +81,7 @@ def _whole(jobs: Sequence[TracedJob]) -> list[TracedJob]:
     result = {(job.team, job.name): job for job in jobs}
     for job in sorted(jobs, key=lambda item: -item.submitted):
         before = result.get((job.team, job.replaces))
-        if job.replaces and before:
+        if before and before.pods and before.name != job.name:
             more = result[job.team, job.name].seconds * job.pods / before.pods
             result[before.team, before.name] = replace(before, seconds=before.seconds + more)
     return list(result.values())

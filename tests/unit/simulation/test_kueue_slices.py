@@ -222,6 +222,14 @@ def test_a_trace_says_what_a_job_does_in_all_its_slices() -> None:
     ]
 
 
+def test_a_trace_with_slices_of_nothing_is_read() -> None:
+    own = ended(running(elastic("own", 2, after="own"), 2), 60)
+    nothing = ended(running(elastic("nothing", 0), 0), 60, "WorkloadSliceReplaced")
+    more = ended(running(elastic("more", 2, 60, after="nothing"), 2, since=60), 120)
+    trace = read_workloads(json.dumps({"items": [own, nothing, more]}), {"a": "red"})
+    assert [(job.name, job.seconds) for job in trace.jobs] == [("own", 60.0), ("nothing", 60.0), ("more", 60.0)]
+
+
 def test_a_state_of_a_cluster_takes_slices_for_one_job() -> None:
     objects = [cluster_queue("a"), *slices(), running(elastic("now", 2), 2, since=60)]
     objects += [running(elastic("more", 4, 600, after="now"), 4, since=1200)]
