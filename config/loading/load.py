@@ -109,7 +109,7 @@ def _follows(detail: ErrorDetails, details: Iterable[ErrorDetails], data: Any) -
         return any(each["loc"][: len(loc)] == loc != each["loc"] for each in details)
     if detail["type"] != "missing":
         return False
-    cause = _DEFAULTS_FROM.get(loc[-1])
+    cause = _DEFAULTS_FROM.get(str(loc[-1]))
     if cause and any(each["loc"][0] == cause for each in details):
         return True
     unknown = [each["loc"] for each in details if each["type"] == "extra_forbidden"]

@@ -19,7 +19,7 @@ class PrometheusRules(Construct):
 
     Decided for you: rules speak of one cluster, so several environments may share a workspace. The alert manager
     belongs to the workspace, so only one of the environment's own gets a definition; in an existing one it stays its
-    owner's, who finds ours in `podwright alerts --manager`.
+    owner's, who finds ours in `podwright alerts --alert-manager`.
 
     Example:
         from podwright.config.settings.observability import Observability

@@ -79,7 +79,7 @@ class ClusterTools:
     @tool(About("Benchmarks", "podwright bench show --environment ENV --json", "array", asks_aws=True))
     def bench(self, environment: EnvironmentName) -> CallToolResult:
         """What the benchmarks of an environment's nodes measured last."""
-        return self._ask(environment, "bench", "show", f"--cluster={environment}", "--json")
+        return self._ask(environment, "bench", "show", f"--environment={environment}", "--json")
 
     @tool(About("Upgrade plan", "podwright upgrade ENV --json", ("steps", "groups", "ok"), asks_aws=True))
     def upgrade_plan(self, environment: EnvironmentName) -> CallToolResult:

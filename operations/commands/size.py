@@ -19,7 +19,7 @@ _KINDS = (
     ("tensor", "TP"),
     ("pipeline", "PP"),
     ("expert", "EP"),
-    ("expert-tensor", "ETP, tensor parallelism of the experts,"),
+    ("expert-tensor", "ETP, tensor parallelism of experts,"),
 )
 _UNITS = {"M": 1e6, "B": 1e9, "T": 1e12}
 
@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     location.add_argument("--environment", metavar="ENV", help="use types, region and prices of this environment")
     for name, what in _KINDS:
-        location.add_argument(f"--{name}", type=_count, metavar="N", help=f"{what} is this")
+        location.add_argument(f"--{name}", type=_count, metavar="N", help=f"{what} of the layout to check")
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print the sizes as JSON")
     output.add_argument(

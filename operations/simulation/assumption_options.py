@@ -10,7 +10,7 @@ from ..arguments import as_time
 def add_assumptions(parser: argparse.ArgumentParser) -> None:
     """The options for what Kueue does not decide."""
     known = Assumptions()
-    group = parser.add_argument_group("what no policy says")
+    group = parser.add_argument_group("assumptions")
     group.add_argument(
         "--startup",
         metavar="TIME",

@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--days", metavar="N", type=float, default=30.0, help="days of history to read (default: 30)")
     parser.add_argument("--at", metavar="DATE", type=as_moment, help="move the work to this date, such as 2027-01-04")
     add_assumptions(parser)
-    search = parser.add_argument_group("the smallest number with which a team waits no longer")
+    search = parser.add_argument_group("search for the smallest amount")
     search.add_argument("--smallest", choices=tuple(_UNITS), help="amount to search for")
     search.add_argument("--of", metavar="TEAM[:GROUP]", help="team that waits, and group of the amount")
     search.add_argument(

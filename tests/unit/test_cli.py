@@ -136,10 +136,10 @@ def test_a_wrong_command_line_is_2(arguments: list[str], capsys: pytest.CaptureF
     with pytest.raises(SystemExit) as stopped:
         cli.main(arguments)
     assert stopped.value.code == 2
-    told = capsys.readouterr().err
-    assert told.startswith("podwright: ")
-    assert "usage:" not in told
-    assert " --help` lists what there is" in " ".join(told.split())
+    printed = capsys.readouterr().err
+    assert printed.startswith("podwright: ")
+    assert "usage:" not in printed
+    assert " --help` lists what there is" in " ".join(printed.split())
 
 
 @pytest.mark.parametrize(
@@ -179,9 +179,9 @@ def test_a_wrong_command_line_is_told_what_to_type(
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit, match="2"):
         cli.main(shlex.split(line))
-    told = capsys.readouterr().err
-    assert message in " ".join(told.split())
-    assert len(told.splitlines()) <= 6
+    printed = capsys.readouterr().err
+    assert message in " ".join(printed.split())
+    assert len(printed.splitlines()) <= 6
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

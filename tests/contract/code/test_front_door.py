@@ -14,6 +14,8 @@ LATE = {"operations": {"boto3", "botocore", "cdk8s", "plotly", "rich"}, "sandbox
 OWN_LATE = {
     ("operations/cli.py", "config.errors"): "the dispatch: `--help` and `--version` print no errors",
     ("operations/cli.py", "operations.output.console"): "the dispatch, as above",
+    ("operations/command_help.py", "config.errors"): "only a wrong command line prints them",
+    ("operations/command_help.py", "operations.output.console"): "as above",
     ("operations/agents/command.py", "operations.agents.server"): "needs the SDK, which is an extra",
     ("operations/environments/sizes.py", "cdk8s_charts.compute_domain"): "is made of cdk8s, which starts Node",
     ("operations/kubernetes/rendered.py", "cdk8s_charts.benchmark_labels.chart"): "is made of cdk8s",

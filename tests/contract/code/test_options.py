@@ -1,8 +1,11 @@
 """One thing has one option in all commands, and one option means one thing."""
 
 import argparse
+import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from podwright.operations.cli import COMMANDS, parser_of
 from podwright.operations.command_help import EXAMPLES, SYNONYMS, parsers
 
+ROOT = Path(__file__).resolve().parents[3]
 FLAG = ""
 OPTIONS = {
     "--account": ("ID", "the AWS account"),
@@ -250,3 +254,10 @@ def test_the_environment_is_the_first_argument(command: str) -> None:
 def test_each_command_and_verb_has_two_examples() -> None:
     assert set(EXAMPLES) == {name.strip() for name, _ in parsers("", parser_of())} - {""}
     assert {name: len(lines) for name, lines in EXAMPLES.items() if len(set(lines)) != 2} == {}
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "operations/agents").glob("*.py")), ids=lambda file: file.name)
+def test_tools_of_agents_call_options_that_there_are(file: Path) -> None:
+    texts = [node.value for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Constant)]
+    called = {match[0] for text in texts if isinstance(text, str) for match in re.finditer(r"^--[a-z][a-z-]*", text)}
+    assert called - set(OPTIONS) == set()

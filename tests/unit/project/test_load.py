@@ -169,7 +169,7 @@ def test_an_empty_setting_is_an_absent_one() -> None:
         ("storage:", "ENV003", "storage", 6, "is nothing; allowed: a mapping"),
         ("tags: {a: }", "ENV003", "tags.a", 6, "is nothing; allowed: text"),
         ("protection: keep", "ENV003", "protection", 6, "is 'keep'; allowed: 'retain' or 'destroy'"),
-        ("network: {}", "YML002", "network", 6, "stands here twice"),
+        ("network: {}", "YML002", "network", 6, "is listed twice"),
         ("acknowledge: [{rule: NET1, reason: because of that}]", "ENV003", "acknowledge[0].rule", 6, "is 'NET1'"),
         ("jobs: {a: {kind: pytorhc}}", "ENV003", "jobs.a.kind", 6, "is 'pytorhc'; allowed: hyperpod_pytorch, pytorch"),
         ("jobs: {a: {kind: 3}}", "ENV003", "jobs.a.kind", 6, "is '3'; allowed: hyperpod_pytorch"),
