@@ -94,6 +94,7 @@ Properties = Mapping[str, Any]
 def _cluster(
     properties: Properties, service: Service, region: str, prices: Mapping[str, Price], hours: Mapping[str, float]
 ) -> Iterator[Item]:
+    """Instances of each group, for its hours of a month, and the volumes of all nodes."""
     size = limits().cluster.root_volume_gb
     volumes = 0.0
     for group in (*properties.get("InstanceGroups", ()), *properties.get("RestrictedInstanceGroups", ())):
