@@ -22,14 +22,13 @@ class Item:
     name: str
     quantity: float
     price: Price | None
-    per_hour: bool
+    times: float
+    """How often the price is paid in a month: once, or for so many hours."""
 
     @property
     def monthly(self) -> float | None:
         """US dollars a month; None where nobody says a price."""
-        if self.price is None:
-            return None
-        return self.price.usd * self.quantity * (HOURS_PER_MONTH if self.per_hour else 1)
+        return None if self.price is None else self.price.usd * self.quantity * self.times
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +45,15 @@ class Costs:
     """What training plans to be bought cost at most."""
 
 
-def costs(pairs: list[Pair], region: str, prices: Mapping[str, Price], upfront: float) -> Costs:
+def costs(
+    pairs: list[Pair], region: str, prices: Mapping[str, Price], upfront: float, hours: Mapping[str, float]
+) -> Costs:
     """The sums of both sides. What only AWS still has stays as it is, on both sides.
 
-    `prices` are the environment's own by type or item, and those of instances of paid training plans by their group.
+    `prices` are the environment's own by type or item, and those of instances of paid training plans by their group;
+    `hours` those of a month by each group on a plan that is shorter.
     """
-    priced = partial(items, region=region, prices=prices)
+    priced = partial(items, region=region, prices=prices, hours=hours)
     old = [item for pair in pairs for item in priced(pair.old)]
     new = [item for pair in pairs for item in priced(pair.old if pair.new is None else pair.new)]
     touched = [item for item in (*old, *new) if _amount(old, item.name) != _amount(new, item.name)]
@@ -68,25 +70,31 @@ def _amount(entries: list[Item], name: str) -> float:
     return sum(item.quantity for item in entries if item.name == name)
 
 
-def items(template: Template | None, region: str, prices: Mapping[str, Price]) -> Iterator[Item]:
+def items(
+    template: Template | None, region: str, prices: Mapping[str, Price], hours: Mapping[str, float]
+) -> Iterator[Item]:
     """Everything in a template that is billed by its standing there."""
 
     def service(name: str, quantity: float) -> Item:
-        return Item(name, quantity, service_price(name, region, prices), not service_items()[name].per_month)
+        times = 1 if service_items()[name].per_month else HOURS_PER_MONTH
+        return Item(name, quantity, service_price(name, region, prices), times)
 
     databases = sum(resource["Type"] == "AWS::RDS::DBInstance" for _, resource in resources(template))
     for _, resource in resources(template):
         if scaling := resource.get("Properties", {}).get("ServerlessV2ScalingConfiguration"):
             yield service("aurora_capacity_unit", float(scaling["MinCapacity"]) * databases)
         if reader := _READERS.get(resource["Type"]):
-            yield from reader(resource.get("Properties", {}), service, region, prices)
+            yield from reader(resource.get("Properties", {}), service, region, prices, hours)
 
 
 Service = Callable[[str, float], Item]
 Properties = Mapping[str, Any]
 
 
-def _cluster(properties: Properties, service: Service, region: str, prices: Mapping[str, Price]) -> Iterator[Item]:
+def _cluster(
+    properties: Properties, service: Service, region: str, prices: Mapping[str, Price], hours: Mapping[str, float]
+) -> Iterator[Item]:
+    """Instances of each group, for its hours of a month, and the volumes of all nodes."""
     size = limits().cluster.root_volume_gb
     volumes = 0.0
     for group in (*properties.get("InstanceGroups", ()), *properties.get("RestrictedInstanceGroups", ())):
@@ -95,9 +103,9 @@ def _cluster(properties: Properties, service: Service, region: str, prices: Mapp
         volumes += count * (size + sum(float(volume.get("VolumeSizeInGB", 0)) for volume in further))
         types = [group["InstanceType"]] if "InstanceType" in group else group["InstanceRequirements"]["InstanceTypes"]
         if count:
-            yield Item(
-                f"{group['InstanceGroupName']}: {' or '.join(types)}", count, _price(group, types, region, prices), True
-            )
+            name = group["InstanceGroupName"]
+            times = hours.get(name, HOURS_PER_MONTH)
+            yield Item(f"{name}: {' or '.join(types)}", count, _price(group, types, region, prices), times)
     if volumes:
         yield service("node_volume", volumes)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...config.settings.environment import Environment
-from ...planning.cost.plan_prices import paid_by_group
+from ...planning.cost.plan_prices import hours_by_group, paid_by_group
 from ...planning.delivery.effects import Effect, change_facts, stateful
 from ..aws.account import Account
 from .approval import Need, answered, buys, entry, needs
@@ -116,7 +116,13 @@ def compared(
         account.region,
         resource_changes,
         lower,
-        costs(both, environment.region, {**environment.own_prices, **paid_by_group(environment)}, upfront),
+        costs(
+            both,
+            environment.region,
+            {**environment.own_prices, **paid_by_group(environment)},
+            upfront,
+            hours_by_group(environment),
+        ),
         [pair.name for pair in both if pair.new is None and "/" not in pair.name],
         not any(pair.old is not None for pair in both),
         answered(needs(resource_changes, lower), digest, environment.approved_changes, allowed),

@@ -55,11 +55,8 @@ def file_systems(ask: Ask) -> Answers:
             yield _absent(ask, path, id)
             continue
         facts: dict[str, Any] = result.get("LustreConfiguration", {})
-        yield from _otherwise(
-            path,
-            id,
-            (*_expected(ask, result, "LUSTRE"), ("mount_name", lustre.existing.mount_name, facts.get("MountName"))),
-        )
+        named = _Fact("mount_name", lustre.existing.mount_name, facts.get("MountName"))
+        yield from _otherwise(path, id, (*_facts(ask, result, "LUSTRE"), named))
         if lustre.efa and not facts.get("EfaEnabled"):
             yield Problem(
                 (*lustre_path(name), "efa"),
@@ -80,7 +77,7 @@ def _home(ask: Ask) -> Answers:
     if result is None:
         yield _absent(ask, path, id)
         return
-    yield from _otherwise(path, id, _expected(ask, result, "OPENZFS"))
+    yield from _otherwise(path, id, _facts(ask, result, "OPENZFS"))
     # Of two servers the preferred one serves.
     preferred = result.get("OpenZFSConfiguration", {}).get("PreferredSubnetId")
     yield from _zone(ask, path[:-1], home.openzfs.zone, id, [preferred] if preferred else result.get("SubnetIds", []))
@@ -96,18 +93,24 @@ def _absent(ask: Ask, path: Path, id: str) -> Problem:
     return Problem((*path, "id"), f"there is no file system {id} in {ask.environment.region}", "correct its id")
 
 
-def _expected(ask: Ask, result: Mapping[str, Any], kind: str) -> tuple[tuple[str, Any, Any], ...]:
-    """What a file system that can be mounted has: each with its field, what is expected and what is there."""
+class _Fact(NamedTuple):
+    """What the file has of a file system in a field, and what it is."""
+
+    field: str
+    written: Any
+    actual: Any
+
+
+def _facts(ask: Ask, result: Mapping[str, Any], kind: str) -> Iterator[_Fact]:
+    """What any file system has that can be mounted."""
     vpc = ask.environment.network.vpc
-    return (
-        ("id", kind, result["FileSystemType"]),
-        ("id", "AVAILABLE", result["Lifecycle"]),
-        ("id", vpc.id if vpc else result.get("VpcId"), result.get("VpcId")),
-    )
+    yield _Fact("id", kind, result["FileSystemType"])
+    yield _Fact("id", "AVAILABLE", result["Lifecycle"])
+    yield _Fact("id", vpc.id if vpc else result.get("VpcId"), result.get("VpcId"))
 
 
-def _otherwise(path: Path, id: str, rows: Iterable[tuple[str, Any, Any]]) -> Answers:
-    for field, written, actual in rows:
+def _otherwise(path: Path, id: str, facts: Iterable[_Fact]) -> Answers:
+    for field, written, actual in facts:
         if written != actual:
             yield Problem(
                 (*path, field), f"{id} has {actual} where {written} is expected", "correct the file, or name another"

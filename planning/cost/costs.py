@@ -23,7 +23,7 @@ from ..network.cidrs import nat_zones
 from ..network.endpoints import GATEWAY_SERVICE, features, services
 from ..quota.amounts import instances
 from ..quota.stock import Stock
-from .plan_prices import hours_of_term, paid_price
+from .plan_prices import hours_by_group, paid_price
 
 StackName = Literal["network", "storage", "eks", "cluster", "observability"]
 NOT_COUNTED = (
@@ -374,9 +374,9 @@ def _instances(environment: Environment, name: str, group: AnyGroup) -> Cost:
         # A plan that is still to be bought is counted upfront, at most at its limit.
         price = paid_price(environment, group.plan) if exists else Price(0.0, "plan", "paid upfront with its purchase")
         unpaid = group.plan if exists and price is None else None
-        term = hours_of_term(plan, group.count) if plan and exists else None
-        if term and term < hours:
-            what, hours = f"{what}, {term:,.0f} hours", term
+        if name in (shorter := hours_by_group(environment)):
+            hours = shorter[name]
+            what = f"{what}, {hours:,.0f} hours"
     elif group.capacity == "spot":
         what = f"{types}, Spot: the market decides"
     else:

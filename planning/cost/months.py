@@ -6,7 +6,7 @@ Two things do: a Kubernetes version enters extended support, and training plans 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...config.settings.environment import Environment
 from .costs import Cost, Sum, control_plane, costs, extended_from, total
@@ -60,15 +60,14 @@ def months(environment: Environment, today: date) -> list[Month]:
     A month has 730 hours, of which a control plane has its two prices by days. A training plan costs what was paid, by
     the hours of the month in which its capacity is there, so that all its months come to what it cost.
     """
-    known = {on for on, _ in _turns(environment)}
-    first = today.replace(day=1)
-    horizon = list(_starts(first, _MOST))
-    changing = [index for index, start in enumerate(horizon) if any(start <= on < _next(start) for on in known)]
-    if not changing:
+    horizon = list(_starts(today.replace(day=1), _MOST))
+    turns = [turn for turn in sorted(_turns(environment)) if horizon[0] <= turn.on < _next(horizon[-1])]
+    if not turns:
         return []
     items, results = costs(environment, today), list[Month]()
-    for start in horizon[: max(changing) + 2]:
-        words = tuple(text for on, text in sorted(_turns(environment)) if start <= on < _next(start))
+    after = _next(turns[-1].on.replace(day=1))
+    for start in (start for start in horizon if start <= after):
+        words = tuple(turn.words for turn in turns if start <= turn.on < _next(start))
         month = Month(start, start, total(_of_month(environment, items, start)), words)
         same = results and not words and not results[-1].why and results[-1].total == month.total
         if same:
@@ -84,16 +83,22 @@ def above_budget(environment: Environment, sums: Sum) -> bool:
     return budget is not None and sums.monthly - sums.prepaid > budget
 
 
-def _turns(environment: Environment) -> list[tuple[date, str]]:
-    """The days on which something changes, and what."""
-    turns: list[tuple[date, str]] = []
+class _Turn(NamedTuple):
+    """A day on which something changes, and what."""
+
+    on: date
+    words: str
+
+
+def _turns(environment: Environment) -> list[_Turn]:
+    turns: list[_Turn] = []
     for change in price_changes(environment, date.min):
         words = f"extended support from {change.on}: +${change.hourly:,.2f} an hour, +${change.monthly:,.0f} a month"
-        turns.append((change.on, words))
+        turns.append(_Turn(change.on, words))
     for name in sorted({group.plan for group in environment.groups.values() if group.plan}):
         for part in parts(environment.training_plans[name]) if name in environment.training_plans else ():
-            turns += [(part.start.date(), f"plan {name} from {part.start.date()}")]
-            turns += [(part.end.date(), f"plan {name} until {part.end.date()}")]
+            turns += [_Turn(part.start.date(), f"plan {name} from {part.start.date()}")]
+            turns += [_Turn(part.end.date(), f"plan {name} until {part.end.date()}")]
     return turns
 
 

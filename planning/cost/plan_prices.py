@@ -8,7 +8,7 @@ import sys
 from datetime import datetime
 
 from ...config.catalog.instance_types import environment_types
-from ...config.catalog.prices import Price
+from ...config.catalog.prices import HOURS_PER_MONTH, Price
 from ...config.settings.environment import Environment
 from ...config.settings.plans import PlanWindow, TrainingPlan
 
@@ -60,6 +60,17 @@ def hours_of_term(plan: TrainingPlan, instances: int) -> float | None:
         hours = sum(min(instances, part.count) * _hours(part.start, part.end) for part in plan.windows)
         return hours / instances
     return _length(plan)
+
+
+def hours_by_group(environment: Environment) -> dict[str, float]:
+    """Hours of a month of 730 by each group on an existing plan that is shorter."""
+    hours: dict[str, float] = {}
+    for name, group in environment.groups.items():
+        plan = environment.training_plans.get(group.plan or "")
+        term = hours_of_term(plan, group.count) if plan and plan.state == "exists" and group.count else None
+        if term and term < HOURS_PER_MONTH:
+            hours[name] = term
+    return hours
 
 
 def _length(plan: TrainingPlan) -> float | None:

@@ -8,4 +8,5 @@ from ...config.settings.groups import InstanceGroup, Taint
 def common_taints(groups: Iterable[InstanceGroup]) -> list[Taint]:
     """The taints that each of some groups has, in the order of the first; none of no groups."""
     first, *others = [group.taints for group in groups] or [()]
-    return [taint for taint in first if all(taint in taints for taints in others)]
+    common = set(first).intersection(*others)
+    return [taint for taint in first if taint in common]

@@ -40,7 +40,7 @@ def test_check_of_all_compares_them(project: Path, capsys: pytest.CaptureFixture
 def test_an_error_between_two_fails_the_check(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("east", "west"):
         (project / f"environments/{name}.yaml").write_text(f"{WEST}cluster: {{name: one}}\n")
-    printed = run(project, capsys, "check", code=1)
+    printed = run(project, capsys, "check", "--date", "2026-08-01", code=1)
     assert "environments/west.yaml:5  PRJ001  error" in printed
     assert "west: failed (1 error, 2 warnings)" in printed
     assert "east: ok" in printed

@@ -29,7 +29,7 @@ def view(data: dict[str, Any], document: dict[str, Any]) -> Tables:
         intro=f"At the full count of every group, {HOURS_PER_MONTH} hours a month, in {data['currency']}.",
         tables=[
             Table("By stack", ("stack", "an hour", "a month", "unknown"), stacks, right=(1, 2)),
-            Table("By month", ("month", "each", "what changes"), _months(data["months"]), right=(1,)),
+            _months(data["months"]),
             Table("Training plans", ("plan", "upfront", "when"), fees, right=(1,)),
         ],
         folded=[_items(data["items"]), _teams(data["teams"] if document["quotas"]["teams"] else ())],
@@ -67,15 +67,13 @@ def _items(items: Sequence[dict[str, Any]]) -> Table:
     return Table("Parts", headers, rows, right=(2, 3, 4), name="Parts and prices")
 
 
-def _months(months: Sequence[dict[str, Any]]) -> list[tuple[str, str, str]]:
-    return [
-        (
-            month["first"] if month["first"] == month["last"] else f"{month['first']} to {month['last']}",
-            _bounded(month, "monthly"),
-            "; ".join(month["why"]),
-        )
-        for month in months
-    ]
+def _months(months: Sequence[dict[str, Any]]) -> Table:
+    rows = []
+    for month in months:
+        until = "" if month["first"] == month["last"] else f" to {month['last']}"
+        words = [*month["why"], *(["above the budget"] if month["above_budget"] else [])]
+        rows.append((f"{month['first']}{until}", _bounded(month, "monthly"), "; ".join(words)))
+    return Table("By month", ("month", "each", "what changes"), rows, right=(1,))
 
 
 def _teams(teams: Sequence[dict[str, Any]]) -> Table:

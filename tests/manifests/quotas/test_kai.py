@@ -134,7 +134,7 @@ def test_partitions_count_as_their_slices() -> None:
 
 @pytest.mark.parametrize("engine", ["kai-scheduler", "yunikorn"])
 def test_policies_of_pods_are_bound_and_about_namespaces_of_teams(engine: Any) -> None:
-    """What they refuse is asked of a real API server (tests/kubernetes/test_admission_policies.py)."""
+    """What they refuse is asked of a real API server (tests/kubernetes/admission/test_admission_policies.py)."""
     guard = scheduler_guard(engine)
     policies, bindings = guard[::2], guard[1::2]
     assert [item["metadata"]["name"] for item in policies] == ["podwright-scheduler", "podwright-queue"]

@@ -140,15 +140,15 @@ def test_home_folders_and_settings_of_addons(
     first, second = sorted(running.file_systems)
     assert (home.openzfs.existing.id, home.openzfs.existing.security_group) == (first, with_home.around.security_group)
     assert (home.openzfs.zone, home.openzfs.mount) == ("usw2-az1", "/home")
-    said = " ".join(line.strip().removeprefix("# ") for line in text.splitlines())
-    assert "It stays as it was made: 128 GiB, SINGLE_AZ_2, 320 MB/s, backups of 3 days." in said
-    assert f"OPENZFS {second} is left out: a file has one of OpenZFS" in said
+    comments = " ".join(line.strip().removeprefix("# ") for line in text.splitlines())
+    assert "It stays as it was made: 128 GiB, SINGLE_AZ_2, 320 MB/s, backups of 3 days." in comments
+    assert f"OPENZFS {second} is left out: a file has one of OpenZFS" in comments
     # Task governance is installed by the file as well, and the VPC CNI stays with the cluster's owner.
     eks, version = environment.cluster.eks, aws("eks").describe_addon(clusterName="homely", addonName=ADDON)
     assert eks.addons == {ADDON: version["addon"]["addonVersion"]}
     assert json.loads(eks.addon_configurations[ADDON]) == {"replicas": 2}
-    assert '{"enableNetworkPolicy": "true"}' in said
-    assert f"and role {with_home.around.role}" in said
+    assert '{"enableNetworkPolicy": "true"}' in comments
+    assert f"and role {with_home.around.role}" in comments
 
     actual = compare(running, "homely", tmp_path / "homely.yaml", tmp_path, sandbox=True)
     assert [item for item in actual.deviations if item.resource.startswith("AWS::EKS::Addon")] == []

@@ -33,7 +33,7 @@ from podwright.operations.effects.templates import pairs, synthesized
 from podwright.operations.output.console import write_line
 from podwright.planning.cost.costs import costs as costs_of_file
 from podwright.planning.cost.costs import total
-from podwright.planning.cost.plan_prices import paid_by_group
+from podwright.planning.cost.plan_prices import hours_by_group, paid_by_group
 from podwright.planning.delivery.effects import ChangeFacts, Effect, change_facts, reasons, stateful, worst
 from podwright.sandbox.cloudformation.schemas import find as schema_of
 from screens import screen, text_of
@@ -48,7 +48,7 @@ def compared(
     both = pairs(old, new)
     resource_changes = changes(both, environment)
     lower = falls(resource_changes, live or {})
-    priced = costs(both, "us-west-2", {}, 0)
+    priced = costs(both, "us-west-2", {}, 0, {})
     expected = needs(resource_changes, lower)
     return ChangeSet(environment, "111122223333", "us-west-2", resource_changes, lower, priced, [], False, expected)
 
@@ -387,7 +387,7 @@ def test_templates_cost_what_the_file_costs(name: str) -> None:
     actual = [
         item
         for template in reviewed(name).values()
-        for item in items(template, environment.region, prices)
+        for item in items(template, environment.region, prices, hours_by_group(environment))
         # The file counts the environment's own key; alerts bring one of theirs.
         if item.name != "kms_key"
     ]

@@ -95,7 +95,7 @@ def changed(_: Path) -> None:
     for case in CASES:
         both = pairs(reviewed(case.environment), edited(case))
         touched = changes(both, case.environment)
-        priced = costs(both, "us-west-2", {}, 0)
+        priced = costs(both, "us-west-2", {}, 0, {})
         written(
             show.lines(
                 document.ChangeSet(

@@ -98,7 +98,13 @@ CASES = [
         for base, changed, zone, says, fix in (
             ("adopted", {"Lifecycle": "FAILED"}, "usw2-az2", "has FAILED where AVAILABLE is expected", "correct"),
             ("adopted", {"FileSystemType": "ONTAP"}, "usw2-az2", "has ONTAP where OPENZFS is expected", "correct"),
-            ("adopted", {"VpcId": "vpc-2"}, "usw2-az2", "has vpc-2 where vpc-11111111 is expected", "correct"),
+            (
+                "adopted",
+                {"VpcId": "vpc-22222222"},
+                "usw2-az2",
+                "has vpc-22222222 where vpc-11111111 is expected",
+                "correct",
+            ),
             ("adopted", {}, "usw2-az3", "is in usw2-az2, and the file has it in usw2-az3", "write zone: usw2-az2"),
         )
     ),

@@ -210,7 +210,6 @@ def test_a_gang_waits_for_deep_health_checks_of_a_new_node(checks: str, wait: st
 
 def test_a_group_of_karpenter_without_a_type_has_no_smallest_node() -> None:
     karpenter = "cluster: {autoscaling: {karpenter: {groups: [burst], limits: {vcpu: 8}}}}"
-    text = f"{karpenter}\ninstance_groups: {{burst: {{count: 0}}}}"
-    example = loaded(text)
+    example = loaded(f"{karpenter}\ninstance_groups: {{burst: {{count: 0}}}}")
     (finding,) = (item for item in findings(example.environment, example.source) if item.level == "error")
     assert finding.path == "instance_groups.burst.instance_type"

@@ -18,7 +18,7 @@ from podwright.sandbox.kubernetes import custom_kinds
 from rendered_environments import rendered_objects
 from synthesis import environment_of
 
-DEFINITIONS = Path(__file__).parents[2] / ".podwright/definitions/karpenter-1.8.2"
+DEFINITIONS = Path(__file__).parents[3] / ".podwright/definitions/karpenter-1.8.2"
 FILE = """\
 account: "111122223333"
 region: us-west-2
@@ -188,12 +188,12 @@ REFUSED: dict[str, tuple[str, str, str, tuple[str, ...], Any, str]] = {
 def test_what_karpenter_refuses_check_refuses_first(
     server: ApiServer, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    karpenter, burst, said_at, (*above, last), value, field = REFUSED[name]
+    karpenter, burst, path, (*above, last), value, field = REFUSED[name]
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments/bad.yaml").write_text(FILE % (karpenter, burst))
     assert cli.main(["check", "bad", "--project", str(tmp_path), "--json"]) != 0
     (answer,) = json.loads(capsys.readouterr().out)["environments"]
-    assert said_at in {each["path"] for each in answer["findings"] if each["level"] == "error"}
+    assert path in {each["path"] for each in answer["findings"] if each["level"] == "error"}
 
     (_, pool) = karpenter_objects(LIMITED, G6)
     changed = deepcopy(pool)
