@@ -312,7 +312,7 @@ def test_a_budget_holds_what_no_longer_fits_ends_nothing_and_begins_anew(cluster
     # A shorter one fits, and does not wait behind it.
     short = submit("research_borrow", 5)
     until(lambda: state(short) == ["RUNNING", "None"], "a shorter one fits")
-    cluster.says(f"scancel {short}")
+    cluster.says(f"scancel {short} {waits}")
 
     # Whoever lowers a budget ends nothing that runs, even far above it.
     cluster.says("sacctmgr --immediate modify account where name=research_budget set GrpTRESMins=gres/gpu=1")
@@ -328,7 +328,8 @@ def test_a_budget_holds_what_no_longer_fits_ends_nothing_and_begins_anew(cluster
         return standing.used
 
     until(lambda: used() > 0.2, "what ended is counted")
-    assert state(waits) == ["PENDING", "AssocGrpGRESMinutes"]
+    waits = submit("research_borrow", 20)
+    until(lambda: state(waits) == ["PENDING", "AssocGrpGRESMinutes"], "it does not fit into the rest")
     # The next month: Slurm keeps in two numbers when it counted last, and when it began anew.
     script = base64.b64encode(LAST_MONTH.encode()).decode()
     cluster.says(f"echo {script} | base64 -d | bash -e")
