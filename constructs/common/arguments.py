@@ -80,7 +80,7 @@ def _fits(value: Any, expected: Any) -> bool:
     if not getattr(expected, "_is_protocol", False):
         return isinstance(value, expected)
     # An id or an ARN tells interfaces apart; Node would be asked for each thing more.
-    annotated = {name for base in expected.__mro__ for name in vars(base).get("__annotations__", {})}
+    annotated = {name for base in expected.__mro__ for name in inspect.get_annotations(base)}
     members = [name for name in {*dir(expected), *annotated} if re.fullmatch(r"[a-z].*_(id|arn|name)", name)]
     return not members or _has(value, min(members, key=lambda name: (len(name), name)))
 

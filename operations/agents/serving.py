@@ -54,7 +54,7 @@ def _notified(context: Context[Any, Any] | None) -> Iterator[None]:
     loop, numbers = asyncio.get_running_loop(), count(1)
 
     def send(line: str) -> None:
-        # From the thread that the SDK runs the tool in, which waits for no client: what has begun goes on without one.
+        # From the thread that the tool runs in, which waits for no client: what has begun continues without one.
         asyncio.run_coroutine_threadsafe(context.report_progress(next(numbers), None, line), loop)
 
     with heard_by(send):

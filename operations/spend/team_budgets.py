@@ -1,5 +1,6 @@
 """How much teams have used of their budgets, read from what is recorded of each minute."""
 
+import re
 from datetime import datetime
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from ..output.tables import Block, new_table
 from ..programs.prometheus import Prometheus, QueryError
 
 _DAY: Final = 86400
+_GPU_MINUTES: Final = re.compile(r"gres/gpu=(\d+)")
 _USED: Final = "sum by (team) (sum_over_time(team:used:sum{$cluster}[$span]))"
 _REACHED: Final = {"warn": "nothing changes", "demote": "all work as {}", "hold": "nothing more starts"}
 
@@ -57,8 +59,8 @@ def standings_of_slurm(environment: Environment, account: Account, at: datetime)
     for line in Slurm(Question(account, environment)).run(command).splitlines():
         # Indented, each below the account above it. A row with a user is that person's own.
         name, user, used = line.split("|")
-        if not user:
-            minutes[name.strip()] = float(dict(part.partition("=")[::2] for part in used.split(",")).get("gres/gpu", 0))
+        if not user and (gpus := _GPU_MINUTES.search(used)):
+            minutes[name.strip()] = float(gpus[1])
     return [
         Standing(team, budget, period_at(budget, at), at, minutes.get(f"{team}_budget", 0) / 60)
         for team, budget in budgets(environment.governance.teams).items()

@@ -169,6 +169,7 @@ def team_limits(
 
 
 def _team(name: str, team: Team, groups: Mapping[str, InstanceGroup], fair_share: bool, types: Catalog) -> TeamFacts:
+    """A team as Slurm counts it: instances become GPUs and CPUs, hours minutes."""
     quota = _tres(team, groups, types)
     return TeamFacts(
         name=name,

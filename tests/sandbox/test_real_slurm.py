@@ -1,5 +1,6 @@
 """Slurm of a cluster in the sandbox: Debian's daemons, set up by published scripts, that follow the cluster's nodes."""
 
+import base64
 import json
 import os
 import signal
@@ -48,7 +49,12 @@ instance_groups:
   trn: {instance_type: ml.trn1.32xlarge, count: 1}
 governance:
   priorities: {training: 70}
-  teams: {research: {quota: {gpu: 1}, borrow_limit_percent: 100, users: [ada]}}
+  teams:
+    research:
+      quota: {gpu: 1}
+      borrow_limit_percent: 100
+      users: [ada]
+      budget: {accelerator_hours: 4, when_reached: hold}
 users: {ada: {uid: 2001}}
 """
 KINDS = {
@@ -268,21 +274,27 @@ def test_nodes_come_and_go_and_jobs_stay(cluster: SlurmCluster) -> None:
     assert cluster.names("cpu") == [name for name in before if name in cluster.names("cpu")]
 
 
-BUDGET = FILE.replace("users: [ada]", "users: [ada], budget: {accelerator_hours: 4, when_reached: hold}")
+LAST_MONTH = """\
+systemctl stop slurmctld
+python3 - <<'END'
+import pathlib, struct
+file = pathlib.Path("/var/spool/slurmctld/priority_last_decay_ran")
+ran, began = struct.unpack(">qq", file.read_bytes())
+file.write_bytes(struct.pack(">qq", ran, began - 40 * 86400))
+END
+systemctl start slurmctld
+"""
 
 
 @real
 def test_a_budget_holds_what_no_longer_fits_ends_nothing_and_begins_anew(cluster: SlurmCluster) -> None:
     """240 GPU-minutes, within the quota and borrowed."""
-    cluster.publish("budget", BUDGET)
-    cluster.software()
-    shown = "sacctmgr -nP show assoc format=Account,User,ParentName,GrpTRESMins"
-    until(lambda: "research_budget" in cluster.says(shown), "the budget has its account")
-    until(
-        lambda: {"research||research_budget|", "research_borrow||research_budget|"} <= set(cluster.says(shown).split()),
-        "it is above both",
-    )
-    assert "research_budget||root|gres/gpu=240" in cluster.says(shown).split()
+    accounts = cluster.says("sacctmgr -nP show assoc format=Account,User,ParentName,GrpTRESMins").split()
+    assert {
+        "research_budget||root|gres/gpu=240",
+        "research||research_budget|",
+        "research_borrow||research_budget|",
+    } <= set(accounts)
 
     def submit(account: str, minutes: int) -> str:
         options = (
@@ -300,30 +312,27 @@ def test_a_budget_holds_what_no_longer_fits_ends_nothing_and_begins_anew(cluster
     # A shorter one fits, and does not wait behind it.
     short = submit("research_borrow", 5)
     until(lambda: state(short) == ["RUNNING", "None"], "a shorter one fits")
-    cluster.says(f"scancel {short}")
+    cluster.says(f"scancel {short} {waits}")
 
     # Whoever lowers a budget ends nothing that runs, even far above it.
     cluster.says("sacctmgr --immediate modify account where name=research_budget set GrpTRESMins=gres/gpu=1")
     elapsed = f"squeue --noheader --jobs={runs} --format=%M"
-    until(lambda: int(cluster.says(elapsed).split(":")[0]) >= 2, "it goes on after Slurm has looked again")
+    until(lambda: int(cluster.says(elapsed).split(":")[0]) >= 2, "it keeps running after Slurm has looked again")
     assert state(runs)[0] == "RUNNING"
     cluster.says(f"scancel {runs}")
     cluster.says("sacctmgr --immediate modify account where name=research_budget set GrpTRESMins=gres/gpu=170")
 
     def used() -> float:
-        environment = environment_from(parse_source(BUDGET, "real.yaml"), "real").environment
+        environment = environment_from(parse_source(FILE, "real.yaml"), "real").environment
         (standing,) = standings_of_slurm(environment, cluster.account, datetime.now(UTC))
         return standing.used
 
     until(lambda: used() > 0.2, "what ended is counted")
-    assert state(waits) == ["PENDING", "AssocGrpGRESMinutes"]
+    waits = submit("research_borrow", 20)
+    until(lambda: state(waits) == ["PENDING", "AssocGrpGRESMinutes"], "it does not fit into the rest")
     # The next month: Slurm keeps in two numbers when it counted last, and when it began anew.
-    last_month = (
-        "import pathlib, struct; file = pathlib.Path('/var/spool/slurmctld/priority_last_decay_ran'); "
-        "ran, began = struct.unpack('>qq', file.read_bytes()); "
-        "file.write_bytes(struct.pack('>qq', ran, began - 40 * 86400))"
-    )
-    cluster.says(f'systemctl stop slurmctld; python3 -c "{last_month}"; systemctl start slurmctld')
+    script = base64.b64encode(LAST_MONTH.encode()).decode()
+    cluster.says(f"echo {script} | base64 -d | bash -e")
     until(lambda: state(waits) == ["RUNNING", "None"], "a new period begins")
     assert used() < 0.05
     cluster.says(f"scancel {waits}")
@@ -331,7 +340,7 @@ def test_a_budget_holds_what_no_longer_fits_ends_nothing_and_begins_anew(cluster
 
 @real
 def test_what_is_published_anew_is_run_with_the_next_software(cluster: SlurmCluster) -> None:
-    cluster.publish("second", FILE.replace("research: {quota: {gpu: 1}", "vision: {quota: {gpu: 1}"))
+    cluster.publish("second", FILE.replace("    research:", "    vision:"))
     accounts = "sacctmgr -nP show account format=Account"
     assert "research" in cluster.says(accounts).split()
     cluster.software()

@@ -59,10 +59,10 @@ class Conversation:
     async def call(self, name: str, show: Callable[[Reply], str] | None = None, **arguments: Any) -> Reply:
         """A call that the model makes; the reply's structure, which is written down as `show` has it."""
         self.lines.append(f"model    {name} {self._masked(json.dumps(arguments))}")
-        told = self.told.setdefault(name, [])
+        messages = self.told.setdefault(name, [])
 
         async def progress(_progress: float, _total: float | None, message: str | None) -> None:
-            told.append(message or "")
+            messages.append(message or "")
 
         result = await self._client.call_tool(name, arguments, progress_callback=progress)
         reply = result.structured_content or {}

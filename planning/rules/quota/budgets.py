@@ -4,6 +4,7 @@ from ....config.catalog.instance_types import Catalog
 from ....config.findings import Path, listed
 from ....config.settings.environment import Environment
 from ....config.settings.governance.teams import Governance
+from ....config.settings.groups import InstanceGroup
 from ....config.settings.jobs.sbatch import SbatchJob
 from ...monitoring.collected import collected
 from ...quota.amounts import is_accelerator
@@ -83,11 +84,7 @@ def _not_of_slurm(environment: Environment, types: Catalog) -> Problems:
     """What of budgets Slurm cannot express as minutes of an account."""
     known = budgets(environment.governance.teams)
     periods = sorted({budget.period for budget in known.values()} - {"week"})
-    neuron = sorted(
-        name
-        for name, group in of_type(environment, "compute").items()
-        if any(types.get(kind).accelerator_vendor == "neuron" for kind in group.types if kind in types)
-    )
+    neuron = sorted(name for name, group in of_type(environment, "compute").items() if _has_neuron(group, types))
     for team, budget in known.items():
         path: Path = ("governance", "teams", team, "budget")
         if budget.when_reached != "hold":
@@ -114,6 +111,11 @@ def _not_of_slurm(environment: Environment, types: Catalog) -> Problems:
             )
 
 
+def _has_neuron(group: InstanceGroup, types: Catalog) -> bool:
+    known = (types.find(name) for name in group.types)
+    return any(row is not None and row.accelerator_vendor == "neuron" for row in known)
+
+
 @rule("GOV099", WARNING, on=Environment, source="")
 def without_time_limit(environment: Environment) -> Problems:
     """Job without a time limit in a team with a budget on Slurm."""
@@ -130,7 +132,7 @@ def without_time_limit(environment: Environment) -> Problems:
 
 @rule("GOV100", WARNING, on=Environment, source="")
 def forgotten_hours(environment: Environment) -> Problems:
-    """Budget whose used hours go with the controller's disk."""
+    """Hours of a budget on a disk that updates renew."""
     known = budgets(environment.governance.teams)
     if on_slurm(environment) and known and not several_controllers(environment):
         yield Problem(

@@ -1,5 +1,6 @@
 """A client that asks for progress gets the lines that a command prints while it works; one that goes stops nothing."""
 
+import asyncio
 import os
 import shutil
 import sys
@@ -7,7 +8,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.server.mcpserver import Context
@@ -59,19 +59,19 @@ def test_the_lines_of_a_command_are_progress_over_stdio(mode: str, project: Path
             result = await client.call_tool("simulate", arguments, progress_callback=progress)
             assert not result.is_error
 
-    anyio.run(run)
+    asyncio.run(run())
     assert (progress.numbers, progress.messages) == ([1], ["simulating"])
 
 
 class Command:
-    """Stands for a command that prints what it does, and waits to be told to go on after the first line."""
+    """Stands for a command that prints what it does, and waits to be told to continue after the first line."""
 
     def __init__(self) -> None:
-        self.began, self.go_on, self.ended = threading.Event(), threading.Event(), threading.Event()
+        self.began, self.resume, self.ended = threading.Event(), threading.Event(), threading.Event()
 
     def __call__(self, *_: Any) -> Answer:
         under_way("looking at the account")
-        assert self.go_on.wait(FOREVER)
+        assert self.resume.wait(FOREVER)
         for step in range(STEPS):
             write_note(f"  step {step}")
         write_line("for people")
@@ -86,12 +86,12 @@ def called(command: Command, project: Path, monkeypatch: pytest.MonkeyPatch, **o
         async with Client(server_of(Session(project))) as client:
             await client.call_tool("preflight", {"environment": "prod"}, **options)
 
-    anyio.run(run)
+    asyncio.run(run())
 
 
 def test_each_line_is_told_once_and_the_answer_is_none_of_them(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command, progress = Command(), Progress()
-    command.go_on.set()
+    command.resume.set()
     called(command, project, monkeypatch, progress_callback=progress)
     assert progress.messages == ["looking at the account", *(f"step {step}" for step in range(STEPS))]
     assert progress.numbers == [1, 2, 3, 4]
@@ -101,7 +101,7 @@ def test_who_does_not_ask_is_told_nothing(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = Command()
-    command.go_on.set()
+    command.resume.set()
     called(command, project, monkeypatch)
     assert "step 2" in capsys.readouterr().err, "the log of the server has it all the same"
 
@@ -113,16 +113,15 @@ def test_a_call_that_is_cancelled_stops_nothing_that_has_begun(project: Path, mo
 
     async def slow(*_: Any) -> None:
         command.began.set()
-        await anyio.sleep(0.2)
+        await asyncio.sleep(0.2)
 
     async def run() -> None:
         async with Client(server_of(Session(project)), mode="legacy") as client:
-            async with anyio.create_task_group() as group:
-                group.start_soon(client.call_tool, "preflight", {"environment": "prod"})
-                await anyio.to_thread.run_sync(command.began.wait, FOREVER)
-                group.cancel_scope.cancel()
-            command.go_on.set()
+            call = asyncio.create_task(client.call_tool("preflight", {"environment": "prod"}))
+            await asyncio.to_thread(command.began.wait, FOREVER)
+            call.cancel()
+            command.resume.set()
 
     monkeypatch.setattr(Context, "report_progress", slow)
-    anyio.run(run)
+    asyncio.run(run())
     assert command.ended.wait(FOREVER)

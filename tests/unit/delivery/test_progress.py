@@ -267,14 +267,14 @@ def test_who_may_not_look_is_told_once_and_the_deployment_goes_on() -> None:
 def test_a_log_shows_that_it_lives_often_at_first_and_then_every_half_minute() -> None:
     progress = followed(account := StackAccount(), stream := io.StringIO(), clock := Clock())
     account.happens("prod-eks", "prod-eks", "CREATE_IN_PROGRESS", STACK)
-    said: list[float] = []
+    times: list[float] = []
     for _ in range(3600):
         clock.now += 1
         lines = stream.getvalue().count("prod-eks")
         progress.tick()
-        said += [clock.now] * (stream.getvalue().count("prod-eks") - lines)
-    silences = [later - earlier for earlier, later in pairwise([0.0, *said])]
-    assert said[:6] == [5, 10, 15, 20, 25, 30]
+        times += [clock.now] * (stream.getvalue().count("prod-eks") - lines)
+    silences = [later - earlier for earlier, later in pairwise([0.0, *times])]
+    assert times[:6] == [5, 10, 15, 20, 25, 30]
     assert silences == sorted(silences)
     assert silences[-100:] == [30] * 100
-    assert len(said) < 140, "an hour does not fill a log"
+    assert len(times) < 140, "an hour does not fill a log"

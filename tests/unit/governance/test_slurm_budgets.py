@@ -12,6 +12,7 @@ from podwright.config.loading.load import LoadedEnvironment, environment_from
 from podwright.config.loading.source import parse_source
 from podwright.operations.cli import main
 from podwright.operations.environments.quotas import report
+from podwright.operations.jobs.slurm_jobs import rows_of
 from podwright.operations.spend import budgets_command, team_budgets
 from podwright.operations.spend.team_budgets import budget_report, standings_of_slurm
 from podwright.planning.monitoring.alerts import watched
@@ -66,8 +67,8 @@ def facts(one: LoadedEnvironment) -> SlurmFacts:
 )
 def test_what_slurm_cannot_do_is_a_finding(teams: dict[str, str], fields: list[str]) -> None:
     one = loaded(**teams)
-    found = [finding for finding in findings(one.environment, one.source) if finding.id == "GOV097"]
-    assert sorted(finding.path.removeprefix("governance.teams.") for finding in found) == fields
+    matches = [finding for finding in findings(one.environment, one.source) if finding.id == "GOV097"]
+    assert sorted(finding.path.removeprefix("governance.teams.") for finding in matches) == fields
 
 
 def test_neuron_devices_are_counted_by_nobody() -> None:
@@ -150,3 +151,9 @@ def test_the_command_prints_and_applies_nothing(
     assert "nothing more starts" in capsys.readouterr().out
     assert main(["budgets", "slurm-classic", "--apply"]) == 2
     assert "Slurm keeps budgets itself" in capsys.readouterr().err
+
+
+def test_why_a_job_waits_for_its_budget() -> None:
+    cells = ("9", "first", "research", "ann", "PENDING", "training", "1", "gres/gpu:8", "2026-11-25T11:30:00", "200")
+    (row,) = rows_of("|".join([*cells, "AssocGrpGRESMinutes", "N/A"]))
+    assert row["reason"] == "its time limit does not fit into what is left of its team's budget of GPU-hours"
