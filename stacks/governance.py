@@ -19,7 +19,6 @@ from ..planning.kubernetes.deployed_values import DeployedValues
 from ..planning.kubernetes.isolation import awaited_namespaces, pod_freedoms
 from ..planning.resolved import ResolvedEnvironment
 from .cluster import ClusterStack
-from .deployed_values import deployed_values
 from .eks import EksStack
 from .platform import PlatformStack
 from .quota_engines import quota_engine
@@ -50,7 +49,16 @@ class GovernanceStack(cdk.Stack):
         self.add_stack_dependency(cluster, "the quota engine runs on its nodes")
         if platform:
             self.add_stack_dependency(platform, "the quota engine looks for kinds of jobs when it starts")
-        governance, values = resolved.environment.governance, deployed_values(storage, eks, cluster, platform)
+        governance = resolved.environment.governance
+        # Roles of service accounts are left out: no object here names one, and the stack that makes them comes later.
+        values = DeployedValues(
+            cluster_arn=cluster.cluster.cluster_arn,
+            eks_cluster_name=eks.control_plane.cluster.cluster_name,
+            checkpoint_bucket=storage.checkpoint_bucket.bucket_name,
+            lustre=storage.lustre_values,
+            roles={},
+            mlflow=(platform.mlflow_arn if platform else None) or "",
+        )
         own_namespaces = governance.engine != "hyperpod"
         self.isolation = self._isolate(resolved, eks, values) if own_namespaces else None
         """The teams' namespaces and what lies in them, if anything of it is ours."""

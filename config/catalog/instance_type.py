@@ -138,6 +138,19 @@ class InstanceType:
         return _tally(pods, f"{self.ipv4_per_eni} addresses of one interface - its own = {pods}", _ONE_INTERFACE)
 
     @property
+    def gpus(self) -> int:
+        """GPUs; 0 where the accelerators are of another kind."""
+        return self.accelerator_count if self.accelerator_vendor == "nvidia" else 0
+
+    def cpus(self, threads_per_core: int | None = None) -> int:
+        """What a node counts as CPUs: its vCPUs, which are threads, and half of them where a group wants one a core.
+
+        A group cannot switch hyper-threading on where the type has none.
+        """
+        threads = min(threads_per_core or self.threads_per_core, self.threads_per_core)
+        return self.vcpu // self.threads_per_core * threads
+
+    @property
     def max_pods(self) -> int:
         """The total of `pods`."""
         return self.pods().total

@@ -10,6 +10,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from ..common.topic import restrict, subscribe
+
 
 @dataclass(frozen=True, slots=True)
 class Notice:
@@ -56,8 +58,7 @@ class PromotionNotices(Construct):
         super().__init__(scope, construct_id)
 
         topic = sns.CfnTopic(self, "Topic", kms_master_key_id=key.key_arn)
-        for address in emails:
-            sns.CfnSubscription(self, f"Email-{address}", topic_arn=topic.ref, protocol="email", endpoint=address)
+        subscribe(self, topic.ref, emails)
         # EventBridge User Guide, "Troubleshooting", encrypted topics, 2026-11: the service itself uses the key.
         service = cast(iam.IPrincipal, iam.ServicePrincipal("events.amazonaws.com"))
         key.add_to_resource_policy(
@@ -69,14 +70,6 @@ class PromotionNotices(Construct):
             )
         )
         rules = [self._rule(name, notice, topic.ref) for name, notice in notices.items()]
-        over_tls = iam.PolicyStatement(
-            sid="OnlyOverTls",
-            effect=iam.Effect.DENY,
-            principals=[cast(iam.IPrincipal, iam.AnyPrincipal())],
-            actions=["sns:Publish"],
-            resources=[topic.ref],
-            conditions={"Bool": {"aws:SecureTransport": "false"}},
-        )
         publish = iam.PolicyStatement(
             sid="OwnRules",
             principals=[service],
@@ -84,8 +77,7 @@ class PromotionNotices(Construct):
             resources=[topic.ref],
             conditions={"ArnEquals": {"aws:SourceArn": [rule.attr_arn for rule in rules]}},
         )
-        policy = iam.PolicyDocument(statements=[over_tls, publish])
-        sns.CfnTopicPolicy(self, "Policy", topics=[topic.ref], policy_document=policy)
+        restrict(self, "Policy", topic.ref, publish)
 
         self.topic_arn: str = topic.ref
         """ARN of the topic."""

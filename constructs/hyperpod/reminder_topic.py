@@ -12,6 +12,7 @@ from ...config.settings.plan_reminders import PlanReminders
 from ...planning.rules import check
 from ..common.arguments import checked
 from ..common.permission import allow
+from ..common.topic import restrict, subscribe
 
 
 class ReminderTopic(Construct):
@@ -44,9 +45,8 @@ class ReminderTopic(Construct):
         topic = sns.CfnTopic(self, "Resource", kms_master_key_id=key.key_arn)
         self.topic_arn: str = topic.ref
         """ARN of the topic."""
-        sns.CfnTopicPolicy(self, "Policy", topics=[topic.ref], policy_document=self._tls_only(topic.ref))
-        for address in settings.emails:
-            sns.CfnSubscription(self, f"Email-{address}", topic_arn=topic.ref, protocol="email", endpoint=address)
+        restrict(self, "Policy", topic.ref)
+        subscribe(self, topic.ref, settings.emails)
         scheduler = iam.ServicePrincipal(
             "scheduler.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}}
         )
@@ -68,17 +68,3 @@ class ReminderTopic(Construct):
         """Let a role publish, which on an encrypted topic takes the key too."""
         allow(role, ["sns:Publish"], [self.topic_arn])
         allow(role, ["kms:Decrypt", "kms:GenerateDataKey"], [self._key.key_arn])
-
-    def _tls_only(self, topic_arn: str) -> iam.PolicyDocument:
-        return iam.PolicyDocument(
-            statements=[
-                iam.PolicyStatement(
-                    sid="OnlyOverTls",
-                    effect=iam.Effect.DENY,
-                    principals=[cast(iam.IPrincipal, iam.AnyPrincipal())],
-                    actions=["sns:Publish"],
-                    resources=[topic_arn],
-                    conditions={"Bool": {"aws:SecureTransport": "false"}},
-                )
-            ]
-        )

@@ -12,6 +12,7 @@ from ...config.settings.observability import Alerts
 from ...planning.rules import check
 from ..common.permission import allow
 from ..common.protection import Protection, removal_policy
+from ..common.topic import restrict, subscribe
 
 # Services that publish by themselves: rules of metrics, CloudWatch's alarms, and budgets.
 _PUBLISHERS = ("aps.amazonaws.com", "cloudwatch.amazonaws.com", "budgets.amazonaws.com")
@@ -61,8 +62,7 @@ class AlertTopics(Construct):
         """ARN of the topic for text."""
         self.chat = self._topic("Chat") if settings.chat.slack or settings.chat.teams else None
         """ARN of the topic for chat, where a channel is set."""
-        for address in settings.emails:
-            sns.CfnSubscription(self, f"Email-{address}", topic_arn=self.mail, protocol="email", endpoint=address)
+        subscribe(self, self.mail, settings.emails)
 
     @property
     def arns(self) -> dict[str, str]:
@@ -76,17 +76,8 @@ class AlertTopics(Construct):
 
     def _topic(self, name: str) -> str:
         topic = sns.CfnTopic(self, name, kms_master_key_id=self.key.key_arn)
-        over_tls = iam.PolicyStatement(
-            sid="OnlyOverTls",
-            effect=iam.Effect.DENY,
-            principals=[cast(iam.IPrincipal, iam.AnyPrincipal())],
-            actions=["sns:Publish"],
-            resources=[topic.ref],
-            conditions={"Bool": {"aws:SecureTransport": "false"}},
-        )
         publish = self._statement(["sns:Publish", "sns:GetTopicAttributes"], topic.ref)
-        policy = iam.PolicyDocument(statements=[over_tls, publish])
-        sns.CfnTopicPolicy(self, f"{name}Policy", topics=[topic.ref], policy_document=policy)
+        restrict(self, f"{name}Policy", topic.ref, publish)
         return topic.ref
 
     def _statement(self, actions: list[str], resource: str) -> iam.PolicyStatement:

@@ -216,10 +216,7 @@ def _missing(kind: str, offered: dict[str, Any]) -> Iterator[str]:
     known = catalog().find(kind)
     if not known:
         return
-    has = {
-        "nvidia.com/gpu": known.accelerator_count if known.accelerator_vendor == "nvidia" else 0,
-        _EFA: known.efa_interfaces,
-    }
+    has = {"nvidia.com/gpu": known.gpus, _EFA: known.efa_interfaces}
     for device, count in has.items():
         if count and str(offered.get(device, "0")) == "0":
             yield device

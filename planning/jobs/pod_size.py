@@ -32,8 +32,7 @@ def job_allocatable(environment: Environment, group: InstanceGroup, rows: Iterab
 
 def _allocatable(environment: Environment, group: InstanceGroup, row: InstanceType) -> Allocatable:
     allocatable = node_allocatable(environment, group, row)
-    # A group may have hyper-threading off, which halves what Kubernetes sees.
-    cores = row.vcpu // max(1, row.threads_per_core) * (group.threads_per_core or row.threads_per_core)
+    cores = row.cpus(group.threads_per_core)
     cpu = cores - _kept(cores, _KEPT_CORES) - _KEPT_CORES_ALWAYS
     tiered = row.memory_gib * environment.cluster.checkpoint_memory_percent / 100
     memory = row.memory_gib - _kept(row.memory_gib, _KEPT_GIB) - _KEPT_GIB_ALWAYS - tiered

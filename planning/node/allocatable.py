@@ -57,7 +57,7 @@ def kubelet_allocatable(
     row: InstanceType, threads_per_core: int | None = None, checkpoint_memory_percent: float = 0
 ) -> Allocatable:
     """What a node's kubelet shows for pods, once its image and tiered checkpoints have taken their part."""
-    cores = row.vcpu // max(1, row.threads_per_core) * (threads_per_core or row.threads_per_core)
+    cores = row.cpus(threads_per_core)
     # Tiered checkpoints take a percentage of the whole memory, before the kubelet counts.
     memory = row.memory_gib * 1024 * (100 - checkpoint_memory_percent) / 100
     # The formula takes the pods that the node may have, not those that it has.

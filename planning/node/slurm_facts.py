@@ -192,13 +192,6 @@ def _tres(team: Team, groups: Mapping[str, InstanceGroup], types: Catalog) -> di
     for name, amount in team.quota.items():
         count = amount.instances or 0
         rows = [types.get(type_name) for type_name in groups[name].types]
-        threads = groups[name].threads_per_core
-        # Of several types the smallest: a guarantee has to hold on any of them.
-        total["cpu"] += count * min(
-            row.vcpu // row.threads_per_core * min(threads or row.threads_per_core, row.threads_per_core)
-            for row in rows
-        )
-        total["gres/gpu"] += count * min(
-            row.accelerator_count if row.accelerator_vendor == "nvidia" else 0 for row in rows
-        )
+        total["cpu"] += count * min(row.cpus(groups[name].threads_per_core) for row in rows)
+        total["gres/gpu"] += count * min(row.gpus for row in rows)
     return {tres: count for tres, count in total.items() if count}

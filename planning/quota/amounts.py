@@ -86,13 +86,10 @@ def _least(each: Iterable[Quantities]) -> Quantities:
 
 
 def _brings(row: InstanceType, threads_per_core: int | None) -> Quantities:
-    # A group may switch hyper-threading off, and never on where the type has none.
-    threads = min(threads_per_core or row.threads_per_core, row.threads_per_core)
     return {
-        # vCPUs are threads; with one thread a core there are half as many.
-        CPU: row.vcpu // row.threads_per_core * threads * 1000,
+        CPU: row.cpus(threads_per_core) * 1000,
         MEMORY: int(row.memory_gib * 1024),
-        GPU: row.accelerator_count if row.accelerator_vendor == "nvidia" else 0,
+        GPU: row.gpus,
         NEURON: row.accelerator_count if row.accelerator_vendor == "neuron" else 0,
         EFA: row.efa_interfaces,
     }

@@ -224,7 +224,7 @@ def synthetic_cluster(
                     index,
                     group.types[0],
                     zone_id=group.zone_ids[index % len(group.zone_ids)] if group.zone_ids else "",
-                    gpus=min(known.accelerator_count, devices) if known and known.accelerator_vendor == "nvidia" else 0,
+                    gpus=min(known.gpus, devices) if known else 0,
                     gpu_model=f"NVIDIA {known.accelerator_name}" if known else "",
                     gpu_mib=known.accelerator_memory_mib if known else 0,
                     efa=min(known.efa_interfaces, devices) if known else 0,

@@ -131,6 +131,20 @@ def test_pods_of_a_node(name, hyperpod, ec2):
     assert (row.pods().total, row.max_pods, row.max_pods_ec2) == (hyperpod, hyperpod, ec2)
 
 
+@pytest.mark.parametrize(
+    ("name", "wanted", "cpus"),
+    [
+        ("ml.p5en.48xlarge", None, 192),
+        ("ml.p5en.48xlarge", 2, 192),
+        ("ml.p5en.48xlarge", 1, 96),
+        ("ml.p6e-gb200.36xlarge", None, 144),
+        ("ml.p6e-gb200.36xlarge", 2, 144),
+    ],
+)
+def test_a_group_may_have_one_thread_a_core(name, wanted, cpus):
+    assert catalog().get(name).cpus(wanted) == cpus
+
+
 def test_ultraservers_hold_as_many_accelerators_as_their_members():
     servers = catalog().ultraservers
 
