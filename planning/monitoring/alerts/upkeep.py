@@ -23,7 +23,7 @@ ALERTS: Final = (
         name="FleetMetricsMissing",
         severity="warning",
         expression="absent(podwright_measured_timestamp_seconds{$cluster})",
-        summary="The cluster's instances and plans are not measured: alerts on them cannot fire",
+        summary="Nobody counts the cluster's instances and plans: alerts on them cannot fire",
         minutes=10,
     ),
     Alert(

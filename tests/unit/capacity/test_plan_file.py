@@ -141,7 +141,7 @@ def test_the_file_is_replaced_at_once_and_keeps_its_mode_its_mark_and_its_link(t
             "shares its settings",
         ),
         (FILE, {"zone": "us-west-2a"}, "zone"),
-        (FILE.replace("region:", "regio:"), VALUES, "region"),
+        (FILE.replace("region:", "regio:"), VALUES, "regio is not"),
         (FILE + "region: us-east-1\n", VALUES, "region"),
     ],
     ids=["anchor", "comment", "merged", "invalid value", "invalid file", "key twice"],

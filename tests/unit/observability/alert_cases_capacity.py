@@ -104,7 +104,7 @@ CAPACITY = (
         },
         55, 70, 110,
         {},
-        "At the current rate the instances cost 700.8k USD a month; the budget has 400000",
+        "At the pace of now the instances cost 700.8k USD a month; the budget has 400000",
         {
             s("podwright_instances", instance_group="h200", state="current"): "9x120",
             s("podwright_instance_price_usd_per_hour", instance_group="h200"): "60x120",
@@ -138,7 +138,7 @@ UPKEEP = (
         {s("podwright_measured_timestamp_seconds"): "0+60x5 _x30 0+60x20"},
         12, 25, 45,
         {},
-        "The cluster's instances and plans are not measured: alerts on them cannot fire",
+        "Nobody counts the cluster's instances and plans: alerts on them cannot fire",
         {s("podwright_measured_timestamp_seconds"): "0+60x60"},
         (20, 59),
     ),

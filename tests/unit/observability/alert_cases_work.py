@@ -117,7 +117,7 @@ TEAMS = (
         },
         55, 70, 100,
         TEAM,
-        "2 workloads of research wait for 60 minutes while its quota is free",
+        "2 workloads of research wait for 60 minutes while its quota has room",
         # A team that holds all of its quota waits for what it would borrow.
         {
             queue("kueue_pending_workloads", status="inadmissible"): "2x120",
@@ -168,7 +168,7 @@ TEAMS = (
         {queue("kueue_evicted_workloads_total", reason="Preempted"): "0x5 0+1x20 20x100"},
         10, 60, 120,
         TEAM,
-        "20 workloads of research were preempted within the hour",
+        "20 workloads of research lost their place to others within the hour",
         # Pods that were not ready in time were not preempted.
         {
             queue("kueue_evicted_workloads_total", reason="PodsReadyTimeout"): "0+1x100",

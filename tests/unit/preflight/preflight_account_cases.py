@@ -118,7 +118,7 @@ CASES = [
         "PRE010",
         "new",
         "no AWS::Budgets::Budget in us-west-2",
-        "take budget_usd_per_month away here",
+        "remove budget_usd_per_month",
         {("cloudformation", "describe_type"): without("AWS::Budgets::Budget")},
         more="{observability: {budget_usd_per_month: 9000}}",
     ),
