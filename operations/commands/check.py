@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ENV",
         help="names of environments, or paths of their files (default: all of the project)",
     )
-    add_date(parser, "the day for which ends of support are looked at")
+    add_date(parser, "day on which the ends of support are checked")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
 
 
