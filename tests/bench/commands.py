@@ -12,7 +12,7 @@ from timing import ROOT, measure, measure_in_turn
 
 PODWRIGHT = str(ROOT / ".venv" / "bin" / "podwright")
 HYP_VERSION = "3.12.0"
-SILENCE = 20.0
+SILENCE = 25.0
 """Seconds, on a machine that is busy with other things. Idle, what works says so every five."""
 ALONE = (
     *("check", "project", "cost prod", "quotas prod", "show prod", "alerts prod", "explain NET003"),

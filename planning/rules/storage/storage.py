@@ -103,7 +103,7 @@ def second_zone(home: OpenZfs) -> Problems:
 
 @rule("STO035", WARNING, on=OpenZfs, source="")
 def existing_home(home: OpenZfs) -> Problems:
-    """Settings that an existing OpenZFS file system does not take."""
+    """Setting without effect on an existing OpenZFS file system."""
     if home.existing:
         # These say where and how it is mounted, which is this environment's own.
         for field in sorted(home.model_fields_set - {"zone", "mount", "existing"}):
