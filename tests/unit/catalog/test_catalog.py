@@ -132,7 +132,7 @@ def test_pods_of_a_node(name, hyperpod, ec2):
 
 
 @pytest.mark.parametrize(
-    ("name", "wanted", "cpus"),
+    ("name", "desired", "cpus"),
     [
         ("ml.p5en.48xlarge", None, 192),
         ("ml.p5en.48xlarge", 2, 192),
@@ -141,8 +141,8 @@ def test_pods_of_a_node(name, hyperpod, ec2):
         ("ml.p6e-gb200.36xlarge", 2, 144),
     ],
 )
-def test_a_group_may_have_one_thread_a_core(name, wanted, cpus):
-    assert catalog().get(name).cpus(wanted) == cpus
+def test_a_group_may_have_one_thread_a_core(name, desired, cpus):
+    assert catalog().get(name).cpus(desired) == cpus
 
 
 def test_ultraservers_hold_as_many_accelerators_as_their_members():
