@@ -132,11 +132,7 @@ def test_pods_of_a_node(name, hyperpod, ec2):
 
 
 @pytest.mark.parametrize(
-<<<<<<< HEAD
-    ("name", "threads_per_core", "cpus"),
-=======
     ("name", "desired", "cpus"),
->>>>>>> house
     [
         ("ml.p5en.48xlarge", None, 192),
         ("ml.p5en.48xlarge", 2, 192),
@@ -145,13 +141,8 @@ def test_pods_of_a_node(name, hyperpod, ec2):
         ("ml.p6e-gb200.36xlarge", 2, 144),
     ],
 )
-<<<<<<< HEAD
-def test_a_group_may_have_one_thread_a_core(name, threads_per_core, cpus):
-    assert catalog().get(name).cpus(threads_per_core) == cpus
-=======
 def test_a_group_may_have_one_thread_a_core(name, desired, cpus):
     assert catalog().get(name).cpus(desired) == cpus
->>>>>>> house
 
 
 def test_ultraservers_hold_as_many_accelerators_as_their_members():
