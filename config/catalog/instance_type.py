@@ -148,7 +148,7 @@ class InstanceType:
         A group cannot switch hyper-threading on where the type has none.
         """
         threads = min(threads_per_core or self.threads_per_core, self.threads_per_core)
-        return self.vcpu // self.threads_per_core * threads
+        return self.vcpu // max(self.threads_per_core, 1) * threads
 
     @property
     def max_pods(self) -> int:

@@ -19,7 +19,8 @@ PROJECT = Project.at(ROOT)
 HEAD = """\
 # Objects of the shapes of jobs
 
-What the pieces of [the shapes of jobs](job-shapes.md) become, whole. `podwright render jobs` prints the same.
+This page shows the Kubernetes objects of [the job shapes](job-shapes.md) in full. `podwright render jobs` prints the
+same.
 """
 WITH_JOBS = [name for name in PROJECT.names if PROJECT.load(name).environment.jobs]
 

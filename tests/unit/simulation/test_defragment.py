@@ -164,5 +164,5 @@ def test_a_level_that_no_node_has_is_refused_with_those_that_are(tmp_path: Path)
 
 
 def test_work_has_to_be_named() -> None:
-    with pytest.raises(CommandError, match="which work"):
+    with pytest.raises(CommandError, match="--trace or --generate is missing"):
         asked()
