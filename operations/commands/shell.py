@@ -9,7 +9,7 @@ import argparse
 from ...config.errors import CommandError
 from ...config.loading.project import Project
 from ...config.settings.environment import Environment
-from ..aws.account import Account, account_of
+from ..aws.account import Account, account_of, is_sandboxed
 from ..aws.session import ClusterNode, hand_over, nodes, shell
 from ..output.moving import under_way
 
@@ -37,13 +37,13 @@ def find(environments: list[Environment], instance: str, args: argparse.Namespac
     """
     reasons: list[str] = []
     for environment in environments:
+        if is_sandboxed(environment, sandbox=False):
+            reasons.append(f"{environment.name}: its nodes are simulated")
+            continue
         try:
             account = account_of(environment, args.project, sandbox=False)
         except CommandError as stop:
             reasons.append(f"{environment.name}: {stop}")
-            continue
-        if account.endpoint:
-            reasons.append(f"{environment.name}: its nodes are simulated")
             continue
         under_way(f"looking for it among the nodes of {environment.name}")
         for node in nodes(account, environment.cluster.name):

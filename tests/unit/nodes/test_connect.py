@@ -296,6 +296,12 @@ def test_a_node_that_is_nowhere_says_where_it_was_looked_for(
     assert "prod: no running node i-9" in str(stopped.value)
 
 
+def test_the_sandbox_is_not_started_for_a_node_that_it_only_simulates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shell, "account_of", lambda *_, **__: pytest.fail("the account is opened"))
+    with pytest.raises(CommandError, match="sandbox: its nodes are simulated"):
+        shell.run(argparse.Namespace(project=Path(__file__).parents[3], node="i-9", environment="sandbox"))
+
+
 def build(status: str, **more: Any) -> dict[str, Any]:
     return {"id": "prod:1", "buildStatus": status, **more}
 
