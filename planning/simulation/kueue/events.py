@@ -32,6 +32,9 @@ NOT_READY: Final = "PodsReadyTimeout"
 _MOST_TRIES: Final = 100
 """After so many, work that would be tried forever is left alone: a simulation has to end."""
 _SET_ASIDE: Final = "its pods were not ready within {1:g} s {0} times, and it is tried no more (waitForPodsReady)"
+_MOST_PREEMPTIONS: Final = 1000
+"""After so many in a row without progress, jobs that preempt each other in a ring would never end."""
+_IN_A_RING: Final = "it was preempted {} times in a row without progress, last by {}; Kueue would go on for ever"
 _WITHOUT_PLACE: Final = "its admission checks are ready, and its pods find no place among the nodes"
 _POD_GONE: Final = "it was one Pod on a node that is gone, and nobody makes it anew"
 _ENDED: Final = "the elastic job of which it is a slice has ended"
@@ -553,6 +556,9 @@ class Run:
             victim = self.jobs[id(target.work)]
             self._stop(now, victim, target.reason, self.assumptions.grace_seconds)
             self.preemptions.append(Preemption(now, victim, self.jobs[id(entry.work)], target.reason))
+            if victim.fruitless >= _MOST_PREEMPTIONS:
+                victim.is_set_aside = True
+                victim.waits_for = _IN_A_RING.format(victim.fruitless, entry.work.key)
         return bool(notified)
 
     def _timeout(self, now: float, subject: tuple[Job, Turn]) -> None:
@@ -584,7 +590,9 @@ class Run:
         turn.ended = reason
         worked = self.progress.worked(now, job)
         # What came after the last checkpoint is done again, and never more than was done.
-        job.left -= worked - min(worked, self.assumptions.repeated_seconds)
+        done = worked - min(worked, self.assumptions.repeated_seconds)
+        job.left -= done
+        job.fruitless = 0 if done else job.fruitless + 1
 
     def _move(self, now: float, job: Job) -> None:
         """A job has other nodes than before, on which it starts again with the quota that it has."""

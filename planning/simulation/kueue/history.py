@@ -41,6 +41,8 @@ class Job:
     """Seconds until its pods are ready; None as is assumed of all."""
     timeouts: int = 0
     """How often its pods were not ready in time."""
+    fruitless: int = 0
+    """How often in a row it was interrupted without progress."""
     is_set_aside: bool = False
     """Whether it is not tried any more."""
 
