@@ -105,7 +105,9 @@ def as_moment(text: str) -> float:
 
 
 def as_time(text: str) -> float:
-    """Seconds of an option such as 30d, as argparse takes it."""
+    """Seconds of an option such as 30d, as argparse takes it. A bare number may mean minutes to whoever types it."""
+    if text.strip().replace(".", "", 1).isdigit() and float(text):
+        raise argparse.ArgumentTypeError(f"{text!r} has no unit; write {text}s, {text}m, {text}h or {text}d")
     try:
         seconds = duration(text)
     except InvalidValue as error:

@@ -91,7 +91,7 @@ PRIORITIES: Final = (
         '(increase(kueue_evicted_workloads_total{$cluster, reason="Preempted"}[1h]))',
         _CLASSES,
         "workloads",
-        "Workloads that lost their place to others within the hour.",
+        "Workloads preempted within the hour.",
     ),
     Recording(
         "priority_class:admission_wait_seconds:p90",

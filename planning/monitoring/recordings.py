@@ -275,7 +275,7 @@ _TEAMS: Final = (
         f"({_team('increase(kueue_evicted_workloads_total{$cluster}[1h])', 'cluster_queue')})",
         ("team", "reason"),
         "workloads",
-        "Workloads of a team that lost their place within the hour, by reason; Preempted is one.",
+        "Evicted workloads of a team within the hour, by reason; Preempted is one.",
     ),
 )
 

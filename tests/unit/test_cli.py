@@ -167,6 +167,7 @@ def test_a_wrong_command_line_is_2(arguments: list[str], capsys: pytest.CaptureF
         (
             "capacity search prod --duration 28",
             "capacity search: --duration: '28' is not a number of whole days; write it",
+            "capacity search: --duration: '28' has no unit; write 28s, 28m, 28h or 28d",
         ),
         ("capacity search prod --start-after 04/01/2027", "--start-after: '04/01/2027'; allowed: a date such as"),
     ],

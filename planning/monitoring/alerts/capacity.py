@@ -54,7 +54,7 @@ ALERTS: Final = (
         # A prediction from few samples is worth nothing, so it takes an hour of them.
         expression="predict_linear(filesystem:lustre_used:ratio{$cluster}[3h], 3600 * $threshold) >= 1 "
         "and count_over_time(filesystem:lustre_used:ratio{$cluster}[3h]) >= 60",
-        summary="Lustre at {{ $labels.mountpoint }} is full within $threshold hours if it goes on like this",
+        summary="Lustre at {{ $labels.mountpoint }} will be full within $threshold hours at the current rate",
         minutes=30,
         threshold=12,
         unit="hours",
@@ -65,7 +65,7 @@ ALERTS: Final = (
         expression="max by (cluster_name, mountpoint) (100 - 100 * "
         'node_filesystem_files_free{$cluster, fstype="lustre"} / node_filesystem_files{$cluster, fstype="lustre"}) '
         ">= $threshold",
-        summary="{{ $value | humanize }} % of the files that Lustre at {{ $labels.mountpoint }} can hold are there",
+        summary="Lustre at {{ $labels.mountpoint }} uses {{ $value | humanize }} % of its inodes",
         minutes=10,
         threshold=85,
         unit="percent",
@@ -75,7 +75,7 @@ ALERTS: Final = (
         severity="warning",
         # 730 hours are a month.
         expression="cluster:hourly_cost_usd:sum{$cluster} * 730 > $threshold",
-        summary="At the pace of now the instances cost {{ $value | humanize }} USD a month; the budget has $threshold",
+        summary="At the current rate the instances cost {{ $value | humanize }} USD a month; the budget is $threshold",
         minutes=60,
         unit="USD a month",
     ),

@@ -84,7 +84,7 @@ ALERTS: Final = (
         name="InstanceCountSurge",
         severity="critical",
         expression="cluster:instances:sum{$cluster} > $threshold",
-        summary="The cluster has {{ $value }} instances, more than the $threshold of its file: they cost money now",
+        summary="The cluster has {{ $value }} instances, more than the $threshold in its file, and pays for them",
         unit="instances",
     ),
     Alert(

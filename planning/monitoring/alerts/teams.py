@@ -24,7 +24,7 @@ ALERTS: Final = (
         'kube_node_status_allocatable{$cluster, resource=~"nvidia_com_.+|aws_amazon_com_neuron.+"} '
         "* on (cluster_name, node) group_left () max by (cluster_name, node) "
         '(kube_node_status_condition{$cluster, condition="Ready", status="true"})) > 0',
-        summary="Quotas guarantee {{ $value }} accelerators more than nodes that are ready have",
+        summary="Quotas guarantee {{ $value }} accelerators more than the ready nodes have",
         # Twice as long as the replacement of a node takes.
         minutes=60,
         orchestrator="eks",
@@ -44,7 +44,7 @@ ALERTS: Final = (
         severity="warning",
         expression='sum by (cluster_name, team) (team_reason:evictions:increase1h{$cluster, reason="Preempted"}) '
         "> $threshold",
-        summary="{{ $value | humanize }} workloads of {{ $labels.team }} lost their place to others within the hour",
+        summary="{{ $value | humanize }} workloads of {{ $labels.team }} were preempted within the last hour",
         threshold=10,
         unit="workloads",
         orchestrator="eks",

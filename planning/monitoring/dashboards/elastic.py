@@ -81,7 +81,7 @@ def _causes() -> tuple[Panel, ...]:
             "Places lost within the hour",
             "count",
             {"{{team}} {{reason}}": "team_reason:evictions:increase1h{$cluster} > 0"},
-            "Workloads that lost their place, by team and reason. Preempted takes the extra replicas first.",
+            "Evicted workloads, by team and reason. Preempted takes the extra replicas first.",
             width=8,
             may_be_empty=True,
         ),

@@ -154,7 +154,7 @@ def _waiting(targets: Targets) -> tuple[Panel, ...]:
         ),
         Panel(
             "bars",
-            "Jobs that lost their place within the hour",
+            "Jobs evicted within the hour",
             "count",
             {"{{team}} {{reason}}": f"team_reason:evictions:increase1h{_TEAM} > 0"},
             "Preempted: a higher priority, or the owner of what was borrowed, took it. PodsReadyTimeout: the pods did "

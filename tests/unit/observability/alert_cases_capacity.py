@@ -77,7 +77,7 @@ CAPACITY = (
         },
         75, 120, 440,
         MOUNT,
-        "Lustre at /fsx is full within 12 hours if it goes on like this",
+        "Lustre at /fsx will be full within 12 hours at the current rate",
         {lustre("node_filesystem_avail_bytes"): "9000-1x200", lustre("node_filesystem_size_bytes"): "10000x200"},
         (60, 199),
     ),
@@ -86,7 +86,7 @@ CAPACITY = (
         {lustre("node_filesystem_files_free"): "40x5 10x20 40x20", lustre("node_filesystem_files"): "100x60"},
         10, 20, 40,
         MOUNT,
-        "90 % of the files that Lustre at /fsx can hold are there",
+        "Lustre at /fsx uses 90 % of its inodes",
         {
             lustre("node_filesystem_files_free"): "16x60",
             lustre("node_filesystem_files"): "100x60",
@@ -104,7 +104,7 @@ CAPACITY = (
         },
         55, 70, 110,
         {},
-        "At the pace of now the instances cost 700.8k USD a month; the budget has 400000",
+        "At the current rate the instances cost 700.8k USD a month; the budget is 400000",
         {
             s("podwright_instances", instance_group="h200", state="current"): "9x120",
             s("podwright_instance_price_usd_per_hour", instance_group="h200"): "60x120",

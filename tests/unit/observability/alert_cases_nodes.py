@@ -110,7 +110,7 @@ NODES = (
         },
         9, 13, 30,
         {},
-        "The cluster has 26 instances, more than the 18 of its file: they cost money now",
+        "The cluster has 26 instances, more than the 18 in its file, and pays for them",
         {
             s("podwright_instances", instance_group="h200", state="current"): "16x40",
             s("podwright_instances", instance_group="system", state="current"): "2x40",

@@ -78,7 +78,7 @@ JOBS = (
         {s("training_fault_recovery_time_ms", job_name="pretrain", fault_type="gpu"): "0x5 900000x10 0x20"},
         4, 10, 25,
         {"job_name": "pretrain"},
-        "Job pretrain needed 15 minutes to get over a fault",
+        "Job pretrain took 15 minutes to recover from a fault",
         {s("training_fault_recovery_time_ms", job_name="pretrain", fault_type="gpu"): "540000x30"},
         (10, 29),
     ),
@@ -136,7 +136,7 @@ TEAMS = (
         },
         65, 80, 100,
         {},
-        "Quotas guarantee 8 accelerators more than nodes that are ready have",
+        "Quotas guarantee 8 accelerators more than the ready nodes have",
         # A node that is replaced within the hour.
         {
             gpus("kueue_cluster_queue_nominal_quota"): "16x200",
@@ -168,7 +168,7 @@ TEAMS = (
         {queue("kueue_evicted_workloads_total", reason="Preempted"): "0x5 0+1x20 20x100"},
         10, 60, 120,
         TEAM,
-        "20 workloads of research lost their place to others within the hour",
+        "20 workloads of research were preempted within the last hour",
         # Pods that were not ready in time were not preempted.
         {
             queue("kueue_evicted_workloads_total", reason="PodsReadyTimeout"): "0+1x100",

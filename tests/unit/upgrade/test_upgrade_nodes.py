@@ -188,7 +188,7 @@ def test_what_the_command_line_says_comes_first(simulated: UpgradeAccount) -> No
     [
         (["--batch", "0"], "--batch is 0; allowed"),
         (["--batch", "101%"], "--batch is 101%"),
-        (["--wait-between", "3601"], "--wait-between is 3601 s; allowed: 0 to 3600 s"),
+        (["--wait-between", "3601s"], "--wait-between is 3601 s; allowed: 0 to 3600 s"),
         (["--group", "other"], "the cluster has no group other"),
         (["--rollback-alarm", "nowhere"], "there is no alarm nowhere"),
         ([], "a confirmation needs a terminal"),
