@@ -110,8 +110,8 @@ def as_time(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} has no unit; write {text}s, {text}m, {text}h or {text}d")
     try:
         seconds = duration(text)
-    except InvalidValue as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    except InvalidValue:
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration; write 90s, 45m, 1.5h or 30d") from None
     if not 0 <= seconds < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is below 0")
     return seconds

@@ -163,10 +163,9 @@ def test_a_wrong_command_line_is_2(arguments: list[str], capsys: pytest.CaptureF
         ("logs prod x --rank two", "logs: --rank: 'two'; allowed: a whole number"),
         ("report prod --out", "report: --out needs a value"),
         ("gate prod --list --last", "gate: --last and --list exclude each other"),
-        ("canary prod --wait soon", "canary: --wait: 'soon' is no duration; write seconds, 90m"),
+        ("canary prod --wait soon", "canary: --wait: 'soon' is no duration; write 90s, 45m"),
         (
             "capacity search prod --duration 28",
-            "capacity search: --duration: '28' is not a number of whole days; write it",
             "capacity search: --duration: '28' has no unit; write 28s, 28m, 28h or 28d",
         ),
         ("capacity search prod --start-after 04/01/2027", "--start-after: '04/01/2027'; allowed: a date such as"),
