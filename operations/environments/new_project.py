@@ -20,6 +20,7 @@ from ...config.loading.schema import environment_schema
 from ...config.loading.source import parse_source
 from ...planning.rules import findings
 from ..pipeline.github import DRIFT, PROMOTION, drift_workflow, promotion_workflow
+from .costs import today
 
 # The command that CDK starts. `podwright deploy` says which Python it runs on; for a plain `cdk deploy`, the file that
 # `podwright init` writes on each machine (git ignores it) names the one that podwright is installed in.
@@ -50,6 +51,11 @@ instance_groups:
   training:
     instance_type: {instance_type}
     count: {count}
+"""
+_SUPPORT_ENDS: Final = """
+acknowledge:
+  # The default version is the newest one that HyperPod documents. `podwright cost` says what changes when its support ends.
+  - {rule: UPG002, reason: no later version of Kubernetes is documented for HyperPod}
 """
 SKILLS: Final = ".agents/skills"
 """Where coding agents look for the skills of a project."""
@@ -237,9 +243,10 @@ def environment_file(beginning: Beginning) -> str:
         count=beginning.count,
     )
     loaded = environment_from(parse_source(text, f"environments/{name}.yaml"), name)
-    if wrong := errors(findings(loaded.environment, loaded.source)):
+    known = findings(loaded.environment, loaded.source, today())
+    if wrong := errors(known):
         raise InvalidFile(wrong)
-    return text
+    return text + (_SUPPORT_ENDS if "UPG002" in {item.id for item in known} else "")
 
 
 def first_zones(region_name: str) -> tuple[str, str]:
