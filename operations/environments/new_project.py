@@ -54,7 +54,7 @@ instance_groups:
 """
 _SUPPORT_ENDS: Final = """
 acknowledge:
-  # The default version is the newest one that HyperPod documents. `podwright cost` says what changes when its support ends.
+  # The default version is the newest documented one. `podwright cost` says what changes when its support ends.
   - {rule: UPG002, reason: no later version of Kubernetes is documented for HyperPod}
 """
 SKILLS: Final = ".agents/skills"

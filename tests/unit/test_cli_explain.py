@@ -24,7 +24,7 @@ def test_lists_every_finding(capsys: pytest.CaptureFixture[str]) -> None:
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["explain", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)["findings"]
-    assert {"id": "YML001", "level": "error", "title": "A file that is not readable YAML"} in listed
+    assert {"id": "YML001", "level": "error", "title": "Invalid YAML"} in listed
 
 
 def test_an_unknown_id_is_2_and_names_close_ones(capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,7 +60,7 @@ def test_what_cannot_be_read_keeps_the_others_from_being_compared(
 ) -> None:
     (project / "environments/middle.yaml").write_text("a: 1\n")
     printed = run(project, capsys, "check", code=2)
-    assert "not held against one another" in printed
+    assert "not compared with each other" in printed
     assert [line.split(":")[0] for line in printed.splitlines() if ": ok" in line or ": not an" in line] == [
         "east", "middle", "west",
     ]  # fmt: skip

@@ -138,6 +138,7 @@ def test_killed_inside_a_deployment_it_goes_on_and_a_failed_gate_keeps_prod_unto
         event = json.loads(line)
         if (event["event"], event.get("step")) == ("started", "dev.deploy"):
             break
+        assert event["event"] != "failed", event
     deadline = time.monotonic() + 180
     while not deploys(process.pid):
         assert time.monotonic() < deadline

@@ -268,7 +268,7 @@ class TestDeployToAws:
 
     def test_does_nothing_where_nobody_can_be_asked(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("sys.stdin.isatty", lambda: False)
-        with pytest.raises(CommandError, match="nobody can be asked"):
+        with pytest.raises(CommandError, match="a confirmation needs a terminal"):
             self.run(made)
         assert made.calls == []
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import time
 from collections.abc import Callable
@@ -13,11 +14,13 @@ from typing import Any
 import pytest
 
 from podwright.config.errors import CommandError
+from podwright.config.loading.project import Project
+from podwright.operations.cli import parser_of
 from podwright.operations.promotion.content import Content
 from podwright.operations.promotion.locks import only_promotion
 from podwright.operations.promotion.record import Bucket, Entry, Folder, Record
 from podwright.operations.promotion.run import Promotion, StepFailed, advice
-from podwright.planning.delivery.pipeline_steps import EXECUTION_ROLES, Kind, Step
+from podwright.planning.delivery.pipeline_steps import EXECUTION_ROLES, Kind, Step, steps
 from refusals import refusal
 
 
@@ -221,6 +224,16 @@ def test_the_sandbox_is_for_commands_about_an_environment(account: PromotionRuns
     assert promotion._line(own, own.commands[0]) == "podwright deploy dev --yes --sandbox"
     assert promotion._line(STEPS[0], "podwright check") == "podwright check"
     assert promotion._line(own, "pytest tests") == "pytest tests"
+
+
+@pytest.mark.parametrize("sandbox", [False, True])
+def test_every_command_of_a_promotion_exists(account: PromotionRuns, sandbox: bool) -> None:
+    promotion, project = account.promotion(sandbox=sandbox), Project.at(Path(__file__).parents[3])
+    lines = [promotion._line(item, line) for item in steps(project.settings, project.names) for line in item.commands]
+    own = [words for words in map(shlex.split, lines) if words[0] == "podwright"]
+    assert len(own) > 10
+    for _, *words in own:
+        assert parser_of(words[0]).parse_args(words)
 
 
 def test_a_damaged_record_is_named(account: PromotionRuns) -> None:
