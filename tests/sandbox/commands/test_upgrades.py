@@ -99,7 +99,7 @@ def test_nodes_go_batch_by_batch_and_are_looked_at(
     put(sandbox, "images", latest="1.1.0")
     assert upgrade() == 1
     assert "h200 1.0.0 UpdateAvailable" in capsys.readouterr().out
-    assert upgrade("nodes", "--yes", "--batch", "1", "--wait-between", "60", "--json") == 0
+    assert upgrade("nodes", "--yes", "--batch", "1", "--wait-between", "60s", "--json") == 0
     output = capsys.readouterr()
     assert "h200: 2 nodes, 1.0.0 → the newest, 1 at a time in 2 batches with 60 s between" in output.err
     (group,) = json.loads(output.out)["groups"]
