@@ -166,8 +166,9 @@ class Promotion:
     def _line(self, step: Step, line: str) -> str:
         """A command line as this run has it."""
         # Checks and tests look at files alone and know no sandbox.
-        goes_there = self.sandbox and step.kind not in ("check", "tests") and line.split()[0] == _OWN
-        return f"{line} {'--stand-in' if step.kind == 'synth' else '--sandbox'}" if goes_there else line
+        if not self.sandbox or step.kind in ("check", "tests") or line.split()[0] != _OWN:
+            return line
+        return f"{line} {'--stand-in' if step.kind == 'synth' else '--sandbox'}"
 
     def _command(self, step: Step, line: str, log: Path, lock: int) -> int:
         """Run one command line in the project, with its output in the log. Returns its exit code.
