@@ -143,13 +143,14 @@ class SlurmCluster:
         self.settled()
 
     def settled(self) -> None:
-        """Wait until the cluster has the nodes that it should have, all running."""
+        """Wait until the cluster has the nodes that it should have, all running, and takes another update."""
 
         def is_so() -> bool:
             summaries = self.aws("sagemaker").list_cluster_nodes(ClusterName=NAME)["ClusterNodeSummaries"]
             names = [node["InstanceGroupName"] for node in summaries]
             running = all(node["InstanceStatus"]["Status"] == "Running" for node in summaries)
-            return running and {name: names.count(name) for name in self.counts} == self.counts
+            in_service = self.aws("sagemaker").describe_cluster(ClusterName=NAME)["ClusterStatus"] == "InService"
+            return running and in_service and {name: names.count(name) for name in self.counts} == self.counts
 
         until(is_so, "all nodes run")
 
