@@ -246,7 +246,8 @@ def environment_file(beginning: Beginning) -> str:
     known = findings(loaded.environment, loaded.source, today())
     if wrong := errors(known):
         raise InvalidFile(wrong)
-    return text + (_SUPPORT_ENDS if "UPG002" in {item.id for item in known} else "")
+    accepted = _SUPPORT_ENDS if "UPG002" in {item.id for item in known} else ""
+    return text.replace("\ninstance_groups:\n", f"{accepted}\ninstance_groups:\n")
 
 
 def first_zones(region_name: str) -> tuple[str, str]:
