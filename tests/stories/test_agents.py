@@ -137,7 +137,12 @@ def test_the_transcript_is_what_happens(conversation: Conversation, request: pyt
         PAGE.write_text(TRANSCRIPT.sub(lambda match: match[1] + text + match[3], page), encoding="utf-8")
     match = TRANSCRIPT.search(PAGE.read_text(encoding="utf-8"))
     assert match
-    assert match[2] == text
+    assert without_amounts(match[2]) == without_amounts(text)
+
+
+def without_amounts(text: str) -> str:
+    """The same whatever the day costs: EKS takes more for a version from the end of its standard support on."""
+    return re.sub(r"\$[0-9,.]+[0-9]", "$", text)
 
 
 def test_what_takes_minutes_tells_what_it_does(conversation: Conversation) -> None:
