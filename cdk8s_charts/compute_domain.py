@@ -46,7 +46,7 @@ class ComputeDomain(cdk8s.Chart):
             raise ValueError(f"nodes is {nodes}; a job has at least 1")
         for text, most in ((name, 55), (namespace, 63)):
             if not _is_label(text, most):
-                raise ValueError(f"{text!r} is no DNS label of 1 to {most} lower-case letters, digits and hyphens")
+                raise ValueError(f"{text!r} is not a DNS label of 1 to {most} lower-case letters, digits and hyphens")
 
         manifest = compute_domain(name, namespace, nodes)
         cdk8s.ApiObject(

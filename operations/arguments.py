@@ -100,7 +100,7 @@ def as_moment(text: str) -> float:
         raise argparse.ArgumentTypeError(str(error)) from None
     # Kubernetes writes years with four digits.
     if not 0 <= seconds < _LAST_MOMENT:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time between 1970 and 9999")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time between 1970 and 9999")
     return seconds
 
 
@@ -111,7 +111,7 @@ def as_time(text: str) -> float:
     try:
         seconds = duration(text)
     except InvalidValue:
-        raise argparse.ArgumentTypeError(f"{text!r} is no duration; write 90s, 45m, 1.5h or 30d") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration; write 90s, 45m, 1.5h or 30d") from None
     if not 0 <= seconds < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is below 0")
     return seconds
@@ -121,4 +121,4 @@ def _day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no day; write it as 2027-01-31") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a day; write it as 2027-01-31") from None

@@ -151,7 +151,7 @@ EXAMPLES: Final = {
     "prices": ("prices fetch prod --dry-run", "prices fetch prod"),
     "spend": ("spend prod --days 7", "spend prod --bill"),
     "budgets": ("budgets prod", "budgets prod --apply"),
-    "quotas": ("quotas prod", "quotas prod --at 2027-01-04"),
+    "quotas": ("quotas prod", "quotas prod --date 2027-01-04"),
     "simulate": ("simulate prod --generate 30d --seed 1", "simulate prod --trace trace.csv --against staging"),
     "forecast": ("forecast prod pretrain", "forecast prod pretrain --duration 3d"),
     "show": ("show prod", "show prod --origins"),

@@ -5,9 +5,10 @@ from typing import Final
 from ..settings.cluster import AUTOSCALING_EXAMPLE
 
 BESIDE: Final = {
-    "gpu": ("accelerators",),
-    "gpus": ("accelerators",),
-    "num_gpus": ("accelerators",),
+    "gpu": ("accelerators", "quota"),
+    "gpus": ("accelerators", "quota"),
+    "num_gpus": ("accelerators", "quota"),
+    "accelerators": ("quota",),
     "cpu": ("vcpu",),
     "cpus": ("vcpu",),
     "memory": ("memory_gib", "size_gib"),

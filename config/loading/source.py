@@ -191,7 +191,7 @@ class _Reader:
                             "YML005",
                             path,
                             source,
-                            "<< merges something that is no mapping",
+                            "<< merges something that is not a mapping",
                             "point it at an anchored mapping",
                         )
                         continue

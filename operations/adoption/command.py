@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the file, check it, and print what differs."""
     name = args.name or args.cluster.lower()
     if not _NAME.fullmatch(name) or len(name) > _LONGEST:
-        raise CommandError(f"{name} is no name of an environment", "give one with --name: a-z, 0-9 and -", 2)
+        raise CommandError(f"{name} is not an environment name", "give one with --name: a-z, 0-9 and -", 2)
     file: Path = args.out or args.project / "environments" / f"{name}.yaml"
     if file.exists():
         raise CommandError(f"{from_here(file)} exists, and nothing is overwritten", "name another file with --out", 2)

@@ -155,7 +155,7 @@ class _Reading:
             return answer
         known = [row["ClusterName"] for row in self._aws.pages("sagemaker", "list_clusters", "ClusterSummaries")]
         close = get_close_matches(name, known, 1)
-        listed = f"there are {', '.join(sorted(known))}" if known else "there is none; name another with --region"
+        listed = f"its clusters: {', '.join(sorted(known))}" if known else "there is none; name another with --region"
         raise CommandError(
             f"there is no HyperPod cluster {name} in {self._region}",
             f"did you mean {close[0]}?" if close else listed,

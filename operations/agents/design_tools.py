@@ -65,9 +65,9 @@ class DesignTools:
         return self._ask(environment, "size", f"--parameters={parameters}", *words, "--json")
 
     @tool(About("Quotas", "podwright quotas ENV --json", ("engine", "teams", "unallocated", "queues")))
-    def quotas(self, environment: EnvironmentName, at: Moment | None = None) -> CallToolResult:
+    def quotas(self, environment: EnvironmentName, date: Moment | None = None) -> CallToolResult:
         """What each team is guaranteed, lends and may borrow, now or on a date."""
-        return self._ask(environment, "quotas", environment, *([f"--at={at}"] if at else []), "--json")
+        return self._ask(environment, "quotas", environment, *([f"--date={date}"] if date else []), "--json")
 
     @tool(About("Simulate", "podwright simulate ENV --generate 30d --json", ("jobs", "assumptions", "policies")))
     def simulate(
@@ -111,7 +111,7 @@ class DesignTools:
         """A file of the project. Raises CommandError for any other, and for addresses."""
         file = (self._session.project / name).resolve()
         if not file.is_relative_to(self._session.project.resolve()) or not file.is_file():
-            raise CommandError(f"{name} is no file of the project", "name one by its path from the project's folder", 2)
+            raise CommandError(f"{name} is not a file of the project", "name it by its path in the project", 2)
         return file
 
 

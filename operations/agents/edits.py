@@ -137,7 +137,7 @@ def _refuse(path: str, value: Any) -> None:
             "it protects data, accepts findings, approves changes or says whose account it is: open the file",
         )
     if not all(parts) or "[" in path:
-        raise CommandError(f"{path!r} is no path of settings", "such as instance_groups.h200.count; give lists whole")
+        raise CommandError(f"{path!r} is not a path of settings", "such as instance_groups.h200.count; lists whole")
 
 
 def _keys(value: Any) -> Iterator[str]:
@@ -169,7 +169,7 @@ def _with_value(text: str, path: tuple[str, ...], value: Any) -> str:
     key = path[depth]
     written: Any = reduce(lambda inner, name: {name: inner}, reversed(path[depth + 1 :]), value)
     if key in below and depth < len(path) - 1 and below[key] not in (None, {}):
-        raise CommandError(f"{'.'.join(path[: depth + 1])} is no mapping of settings", "give it as a whole")
+        raise CommandError(f"{'.'.join(path[: depth + 1])} is not a mapping of settings", "give it as a whole")
     try:
         if depth == 0 and key not in below:
             changed = f"{text.rstrip()}\n{lines({key: written})}\n"

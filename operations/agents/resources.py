@@ -57,7 +57,7 @@ def add_resources(server: Serving, session: Session) -> None:
     def rule(id: str) -> str:
         """The page of a finding or of an alert."""
         if not id.isalnum():
-            raise ResourceNotFoundError(f"{id} is no id of a finding, and no name of an alert")
+            raise ResourceNotFoundError(f"{id} is neither the id of a finding nor the name of an alert")
         return _asked(session, None, "explain", id, key="answer")
 
     def instance_type(type: str) -> str:

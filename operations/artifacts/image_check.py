@@ -133,7 +133,7 @@ def _opened(image: str, architecture: str) -> AbstractContextManager[ImageFiles]
     if folder.is_dir():
         return files_of_folder(folder, _wanted, architecture)
     if image.startswith((".", "/")):
-        raise CommandError(f"{image} is no folder", "name a folder, or an image as a registry knows it", 2)
+        raise CommandError(f"{image} is not a folder", "name a folder, or an image as a registry knows it", 2)
     parsed = Image.parse(image)
     return files_of_image(parsed, Registry(parsed.registry, _authorization(parsed)), _wanted, architecture)
 

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright quotas`."""
     add_name(parser)
     parser.add_argument(
-        "--at",
+        "--date",
         metavar="DATE",
         type=as_moment,
         help="print the quotas of this date, with governance.overrides, such as 2027-01-04",
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the quotas. Stops on errors of the file."""
     loaded = Project.at(args.project).load(args.environment)
     stop_on_errors(loaded)
-    date = None if args.at is None else datetime.fromtimestamp(args.at, UTC)
+    date = None if args.date is None else datetime.fromtimestamp(args.date, UTC)
     environment = with_overrides(loaded.environment, date)
     result = report(environment, environment_policy(environment, environment_types(environment.instance_types)))
     write_answer(args.json, result, lines(result))

@@ -126,7 +126,7 @@ class Bundle:
             CommandError: there is no such file, or it is not the index of a bundle of this version.
         """
         if INDEX not in files:
-            raise CommandError(f"this is no bundle: it has no {INDEX}", "`podwright collect` makes one", 2)
+            raise CommandError(f"this is not a bundle: it has no {INDEX}", "`podwright collect` makes one", 2)
         try:
             data = json.loads(files[INDEX])
             if isinstance(data, dict) and data.get("format", FORMAT) != FORMAT:

@@ -72,9 +72,9 @@ def _read(file: Path) -> dict[str, Any]:
         result = json.loads(file.read_text(encoding="utf-8"))
         missing = _KEYS - result.keys()
     except (ValueError, AttributeError) as error:
-        raise CommandError(f"{file} is no drill: {error}", "delete it") from None
+        raise CommandError(f"{file} is not a drill: {error}", "delete it") from None
     if missing:
-        raise CommandError(f"{file} is no drill of this podwright: it lacks {', '.join(sorted(missing))}", "delete it")
+        raise CommandError(f"{file} is not a drill of this release: it lacks {', '.join(sorted(missing))}", "delete it")
     return result
 
 

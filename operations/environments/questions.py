@@ -83,7 +83,7 @@ def _account(text: str) -> str:
     try:
         return TypeAdapter(AccountId).validate_python(text)
     except ValidationError:
-        raise ValueError(f"{text} is no account: twelve digits, or sandbox") from None
+        raise ValueError(f"{text} is not an account: twelve digits, or sandbox") from None
 
 
 def _type(text: str) -> str:
@@ -96,7 +96,7 @@ def _type(text: str) -> str:
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
-        raise ValueError(f"{text} is no number of instances, such as 4")
+        raise ValueError(f"{text} is not a number of instances, such as 4")
     return int(text)
 
 
@@ -110,7 +110,7 @@ def _zones(text: str) -> tuple[str, ...]:
 def _arns(text: str) -> tuple[str, ...]:
     arns = () if text == "nobody" else tuple(part.strip() for part in text.split(","))
     if wrong := [arn for arn in arns if not arn.startswith("arn:")]:
-        raise ValueError(f"{wrong[0]} is no ARN, such as arn:aws:iam::111122223333:role/MlPlatform")
+        raise ValueError(f"{wrong[0]} is not an ARN, such as arn:aws:iam::111122223333:role/MlPlatform")
     return arns
 
 

@@ -134,7 +134,7 @@ class Keeper:
             return Evidence.model_validate_json(text)
         except ValidationError as error:
             reason = error.errors(include_url=False)[0]["msg"]
-            raise CommandError(f"{path} is no evidence of a gate: {reason}", "move it out of there") from None
+            raise CommandError(f"{path} is not evidence of a gate: {reason}", "move it out of there") from None
 
 
 def _own_bucket(environment: Environment, account: Account) -> str | None:

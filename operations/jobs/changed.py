@@ -76,7 +76,7 @@ def _parsed(word: str) -> tuple[tuple[str, ...], Any]:
     key, sign, text = word.partition("=")
     path = tuple(key.split("."))
     if not sign or not all(path):
-        raise CommandError(f"--set {word} is no setting", "write --set KEY=VALUE, such as nodes=4 or env.LR=1e-4", 2)
+        raise CommandError(f"--set {word} is not a setting", "write --set KEY=VALUE, such as nodes=4 or env.LR=1e-4", 2)
     if path[0] in _TEXTS and len(path) > 1:
         # A variable's name may have dots of its own.
         return (path[0], key.partition(".")[2]), text

@@ -69,5 +69,5 @@ def _checkout(specified: Path | None) -> Path:
     if folder is None:
         raise CommandError("AWS's launcher submits recipes, and podwright does not know where it is", _CLONE, 2)
     if not (folder / "main.py").is_file():
-        raise CommandError(f"{folder} is no checkout of sagemaker-hyperpod-recipes: it has no main.py", _CLONE, 2)
+        raise CommandError(f"{folder} is not a checkout of sagemaker-hyperpod-recipes: it has no main.py", _CLONE, 2)
     return folder.resolve()

@@ -116,7 +116,7 @@ def _store(args: argparse.Namespace) -> Store:
         return Folder(args.project / STATE)
     location = urlsplit(args.record)
     if location.scheme != "s3" or not location.netloc:
-        raise CommandError(f"--record {args.record} is no place in S3", "give s3://BUCKET or s3://BUCKET/PREFIX", 2)
+        raise CommandError(f"--record {args.record} is not a place in S3", "give s3://BUCKET or s3://BUCKET/PREFIX", 2)
     prefix = location.path.strip("/")
     account = sandbox_shell(args.project) if args.sandbox else shell_account()
     return Bucket(account, location.netloc, f"{prefix}/" if prefix else "")

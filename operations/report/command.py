@@ -147,9 +147,9 @@ def _changes(file: Path | None, loaded: LoadedEnvironment) -> dict[str, Any] | N
     try:
         result = json.loads(_text(file))
     except ValueError as error:
-        raise CommandError(f"{file} is no JSON: {error}", desired, 2) from None
+        raise CommandError(f"{file} is not JSON: {error}", desired, 2) from None
     if not isinstance(result, dict) or not isinstance(result.get("stacks"), list):
-        raise CommandError(f"{file} is no list of changes: it has no `stacks`", desired, 2)
+        raise CommandError(f"{file} is not a list of changes: it has no `stacks`", desired, 2)
     if result.get("environment") != loaded.environment.name:
         raise CommandError(f"{file} is of {result.get('environment')}, not of {loaded.environment.name}", desired, 2)
     return result

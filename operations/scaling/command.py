@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _count(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of nodes; 0 is the least")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of nodes; 0 is the least")
     return int(text)
 
 

@@ -41,4 +41,4 @@ def snapshot_of(args: argparse.Namespace, seconds: float) -> Snapshot:
     try:
         return read_snapshot(text, seconds)
     except InvalidValue as error:
-        raise CommandError(f"{name} is no state of a cluster: {error}", f"`{COMMAND}` prints one", 2) from None
+        raise CommandError(f"{name} is not a state of a cluster: {error}", f"`{COMMAND}` prints one", 2) from None

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     environment = loaded.environment
     stop_on_errors(loaded)
     if args.days < 1:
-        raise CommandError(f"--days {args.days} is no span of days", "such as --days 30", 2)
+        raise CommandError(f"--days {args.days} is not a span of days", "such as --days 30", 2)
     account = account_for(args, environment)
     end = time.time()
     under_way("reading metrics and bills")

@@ -129,7 +129,7 @@ def _named(args: argparse.Namespace, inventory: Inventory) -> list[Kept]:
     buckets = {item.name for item in plan.blockers if item.kind == "bucket"}
     if missing := [name for name in args.empty_bucket if name not in buckets]:
         hint = f"in the way are {', '.join(sorted(buckets)) or 'none'}; --delete-data deletes a bucket that stays"
-        raise CommandError(f"{', '.join(missing)} is no bucket that keeps a stack", hint, 2)
+        raise CommandError(f"{', '.join(missing)} is not the bucket of a retained stack", hint, 2)
     for name in args.delete_data:
         if name in known and known[name].type in DELETABLE:
             continue

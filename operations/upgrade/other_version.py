@@ -44,7 +44,7 @@ def interpreter(old: str, folder: Path) -> tuple[str, str | None]:
         return str(python.absolute()), None
     if not (_ROOT / ".git").exists():
         raise CommandError(
-            f"--from {old} is no Python", "give the Python of a virtual environment that has another podwright", 2
+            f"--from {old} is not a Python", "give the Python of a virtual environment that has another podwright", 2
         )
     archive = folder.with_suffix(".tar")
     message = subprocess.run(
@@ -54,7 +54,7 @@ def interpreter(old: str, folder: Path) -> tuple[str, str | None]:
     )
     if message.returncode:
         raise CommandError(
-            f"--from {old} is no Python, and git says: {message.stderr.strip()}", "give a commit or a tag", 2
+            f"--from {old} is not a Python, and git says: {message.stderr.strip()}", "give a commit or a tag", 2
         )
     with tarfile.open(archive) as content:
         content.extractall(folder / "podwright", filter="data")

@@ -87,7 +87,7 @@ def _chosen(manager: Environment, args: argparse.Namespace) -> Iterator[tuple[Li
     shared = shared_work(manager)
     if shared is None or shared.role != "manager":
         raise CommandError(
-            f"{manager.name} is no manager of MultiKueue",
+            f"{manager.name} is not a manager of MultiKueue",
             "name one with `governance.kueue.multikueue: {role: manager, …}`; `podwright project` lists them",
             2,
         )

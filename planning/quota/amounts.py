@@ -187,7 +187,7 @@ def number_of(value: Any) -> Decimal | None:
 def required_number(value: Any) -> Decimal:
     """The same of what has to be one. Raises InvalidValue."""
     if (number := number_of(value)) is None:
-        raise InvalidValue(f"{value!r} is no quantity of Kubernetes")
+        raise InvalidValue(f"{value!r} is not a quantity of Kubernetes")
     return number
 
 

@@ -34,7 +34,7 @@ def throughput(text: str) -> tuple[Measured, ...]:
             measured = Measured(int(pods), float(done))
         except ValueError:
             raise InvalidValue(
-                f"{part.strip() or text!r} is no number of pods and what they did, such as 4=3.6"
+                f"{part.strip() or text!r} is not a number of pods and what they did, such as 4=3.6"
             ) from None
         if measured.pods < 1 or not 0 < measured.throughput < math.inf:
             raise InvalidValue(f"{part.strip()}: a job has at least one pod, and does more than nothing")

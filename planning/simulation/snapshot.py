@@ -49,10 +49,10 @@ def read_snapshot(text: str, default_seconds: float) -> Snapshot:
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
-        raise InvalidValue(f"line {error.lineno} is no JSON: {error.msg}") from None
+        raise InvalidValue(f"line {error.lineno} is not JSON: {error.msg}") from None
     items = document.get("items") if isinstance(document, dict) else None
     if not isinstance(items, list) or not all(isinstance(item, dict) and "metadata" in item for item in items):
-        raise InvalidValue("it is no list of Kubernetes objects")
+        raise InvalidValue("it is not a list of Kubernetes objects")
     known = [item for item in items if item.get("kind") in KINDS]
     if not any(item["kind"] == "ClusterQueue" for item in known):
         raise InvalidValue("it has no ClusterQueue, so nothing decides who gets what")

@@ -105,7 +105,7 @@ def _private_name(eks: Eks, region: str, instance: str) -> str:
     try:
         answer = eks.clients.client("ec2", region).describe_instances(InstanceIds=[instance])
     except ClientError as error:
-        raise Unauthorized(f"{instance} is no instance: {error}") from None
+        raise Unauthorized(f"{instance} is not an instance: {error}") from None
     return answer["Reservations"][0]["Instances"][0]["PrivateDnsName"]
 
 
@@ -125,7 +125,7 @@ def new_names(values: JsonObject) -> JsonObject:
     if values.get("kubernetesGroups") or values.get("username"):
         raise refuse(_INVALID, f"An access entry of type {kind} takes neither a user name nor groups (sandbox)")
     if kind not in _NODE_USERS:
-        raise refuse(_INVALID, f"{kind} is no type of access entries (sandbox)")
+        raise refuse(_INVALID, f"{kind} is not a type of access entries (sandbox)")
     return {"username": _NODE_USERS[kind], "kubernetesGroups": [*_NODES, *_MORE_GROUPS.get(kind, ())]}
 
 

@@ -127,8 +127,8 @@ class ExtensionOperations(SchedulerOperations):
             if text is None or isinstance(json.loads(text), dict):
                 return text
         except ValueError as error:
-            raise refuse("ValidationException", f"ConfigurationValues is no JSON: {error} (sandbox)") from None
-        raise refuse("ValidationException", "ConfigurationValues is no JSON object (sandbox)")
+            raise refuse("ValidationException", f"ConfigurationValues is not JSON: {error} (sandbox)") from None
+        raise refuse("ValidationException", "ConfigurationValues is not a JSON object (sandbox)")
 
 
 def _status(cluster: Cluster, item: JsonObject) -> str:

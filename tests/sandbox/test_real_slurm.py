@@ -307,13 +307,22 @@ def test_a_budget_holds_what_no_longer_fits_ends_nothing_and_begins_anew(cluster
     def state(job: str) -> list[str]:
         return cluster.says(f"squeue --noheader --jobs={job} --states=all --format='%T %r'").split()
 
+    def becomes(job: str, expected: list[str]) -> None:
+        """Wait for it; what the controller knows is told if it does not come."""
+        try:
+            until(lambda: state(job) == expected, f"job {job} is {expected}")
+        except AssertionError as error:
+            log = "/var/log/slurm/slurmctld.log"
+            known = f"squeue; sinfo --list-reasons; scontrol show assoc_mgr flags=assoc; tail --lines=60 {log}"
+            raise AssertionError(f"{error}\n{cluster.says(known)}") from error
+
     runs = submit("research", 20)
-    until(lambda: state(runs) == ["RUNNING", "None"], "what fits runs")
+    becomes(runs, ["RUNNING", "None"])
     waits = submit("research_borrow", 20)
-    until(lambda: state(waits) == ["PENDING", "AssocGrpGRESMinutes"], "what does not fit waits")
+    becomes(waits, ["PENDING", "AssocGrpGRESMinutes"])
     # A shorter one fits, and does not wait behind it.
     short = submit("research_borrow", 5)
-    until(lambda: state(short) == ["RUNNING", "None"], "a shorter one fits")
+    becomes(short, ["RUNNING", "None"])
     cluster.says(f"scancel {short} {waits}")
 
     # Whoever lowers a budget ends nothing that runs, even far above it.
@@ -331,11 +340,11 @@ def test_a_budget_holds_what_no_longer_fits_ends_nothing_and_begins_anew(cluster
 
     until(lambda: used() > 0.2, "what ended is counted")
     waits = submit("research_borrow", 20)
-    until(lambda: state(waits) == ["PENDING", "AssocGrpGRESMinutes"], "it does not fit into the rest")
+    becomes(waits, ["PENDING", "AssocGrpGRESMinutes"])
     # The next month: Slurm keeps in two numbers when it counted last, and when it began anew.
     script = base64.b64encode(LAST_MONTH.encode()).decode()
     cluster.says(f"echo {script} | base64 -d | bash -e")
-    until(lambda: state(waits) == ["RUNNING", "None"], "a new period begins")
+    becomes(waits, ["RUNNING", "None"])
     assert used() < 0.05
     cluster.says(f"scancel {waits}")
 

@@ -64,6 +64,7 @@ ALLOWED = {"look_up_subnets", "hugging_face"}
 """Names whose part means something else here."""
 
 PHRASES = {
+    r"\} is no (?!longer|more )[a-zA-Z]+": "is not a",
     r"\b(?:go|goes) on\b(?!ly)": "continue, resume, keep …ing",
     r"\bwent on\b": "continued",
     r"\bunwell\b": "unhealthy",

@@ -194,7 +194,7 @@ def _note(where: str, kind: str, value: str) -> _Note:
     if kind not in _KINDS or not value:
         raise PageError(f"{where}: the comment `{kind}` is none of {', '.join(f'`{each}: …`' for each in _KINDS)}")
     if kind == "not run" and note.head not in REASONS:
-        raise PageError(f"{where}: {note.head!r} is no reason; there are {', '.join(REASONS)}")
+        raise PageError(f"{where}: {note.head!r} is not a reason; there are {', '.join(REASONS)}")
     if kind == "run with" and not note.pair[1]:
         raise PageError(f"{where}: `run with` has the form TEXT = COMMAND")
     if kind == "run exits" and not note.head.isdecimal():

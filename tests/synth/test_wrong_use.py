@@ -289,7 +289,7 @@ CLUSTERS: dict[str, tuple[str, Callable[[Given], Any]]] = {
     "plan of another type": ("CAP", lambda provided: plan(provided, instance_type="ml.p5en.48xlarge")),
     "plan of fewer": ("CAP", lambda provided: plan(provided, count=1)),
     "plan of no count": ("count", lambda provided: plan(provided, count=0)),
-    "plan is no ARN": (
+    "plan is not an ARN": (
         "arn",
         lambda provided: TrainingPlanReference.from_training_plan_attributes(training_plan_arn="q1", zone="usw2-az2"),
     ),

@@ -163,7 +163,7 @@ def test_a_wrong_command_line_is_2(arguments: list[str], capsys: pytest.CaptureF
         ("logs prod x --rank two", "logs: --rank: 'two'; allowed: a whole number"),
         ("report prod --out", "report: --out needs a value"),
         ("gate prod --list --last", "gate: --last and --list exclude each other"),
-        ("canary prod --wait soon", "canary: --wait: 'soon' is no duration; write 90s, 45m"),
+        ("canary prod --wait soon", "canary: --wait: 'soon' is not a duration; write 90s, 45m"),
         (
             "capacity search prod --duration 28",
             "capacity search: --duration: '28' has no unit; write 28s, 28m, 28h or 28d",

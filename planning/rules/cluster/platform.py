@@ -71,7 +71,7 @@ def layout_is_known(environment: Environment, types: Catalog) -> Problems:
         if layout not in chart_layouts() or (layout != "all-disabled" and layout not in fitting):
             yield Problem(
                 ("instance_groups", name, "labels", MIG_LABEL),
-                f"{layout} is no layout of HyperPod's chart for GPUs of {listed(group.types)}; it has "
+                f"{layout} is not a layout of HyperPod's chart for GPUs of {listed(group.types)}; it has "
                 f"{listed(fitting, 'and') if fitting else 'none for them'}, and the MIG manager would mark the node as "
                 "failed",
                 "use one of those, or accept this when you replace the chart's default-mig-config",
@@ -262,7 +262,7 @@ def training_jobs_of_queues(environment: Environment) -> Problems:
             yield Problem(path, f"`jobs` has {name} too, and `podwright submit` takes one name", "rename one of them")
         if queue is None:
             known = listed(environment.training_job_queues, "and")
-            yield Problem((*path, "queue"), f"{job.queue} is no queue; queues are {known}", "correct the name")
+            yield Problem((*path, "queue"), f"{job.queue} is not a queue; queues are {known}", "correct the name")
             continue
         if job.team not in queue.quota:
             yield Problem(

@@ -31,7 +31,7 @@ def demotes_to_nothing(governance: Governance) -> Problems:
                 words = f"when_reached is {budget.when_reached}, so nothing is demoted to {budget.demote_to}"
                 yield Problem(path, words, "write `when_reached: demote`, or remove demote_to")
         elif budget.demote_to not in known:
-            words = f"{budget.demote_to} is no priority" if budget.demote_to else "demote_to says no priority"
+            words = f"{budget.demote_to} is not a priority" if budget.demote_to else "demote_to says no priority"
             yield Problem(
                 path, f"{words}; known are {listed(sorted(known), 'and') or 'none'}", "name one of priorities"
             )

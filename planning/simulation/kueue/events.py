@@ -34,7 +34,7 @@ _MOST_TRIES: Final = 100
 _SET_ASIDE: Final = "its pods were not ready within {1:g} s {0} times, and it is tried no more (waitForPodsReady)"
 _MOST_PREEMPTIONS: Final = 1000
 """After so many in a row without progress, jobs that preempt each other in a ring would never end."""
-_IN_A_RING: Final = "it was preempted {} times in a row without progress, last by {}; Kueue would never end this"
+_IN_A_RING: Final = "it was stopped {} times in a row without progress, last by {}; Kueue would never end this"
 _WITHOUT_PLACE: Final = "its admission checks are ready, and its pods find no place among the nodes"
 _POD_GONE: Final = "it was one Pod on a node that is gone, and nobody makes it anew"
 _ENDED: Final = "the elastic job of which it is a slice has ended"

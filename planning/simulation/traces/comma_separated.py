@@ -44,7 +44,7 @@ def read_csv(text: str) -> Trace:
             except InvalidValue as error:
                 problems.append(TraceProblem(rows.line_num, "unreadable", str(error)))
     except csv.Error as error:
-        raise UnreadableTrace(rows.reader.line_num, f"this is no CSV: {error}", _HINT) from None
+        raise UnreadableTrace(rows.reader.line_num, f"this is not CSV: {error}", _HINT) from None
     valid = [job for job in jobs if job.seconds >= 0]
     problems += [negative(job) for job in jobs if job.seconds < 0]
     return traced("CSV", valid, problems, assumptions=[NO_ZONE])

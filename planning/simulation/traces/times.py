@@ -25,7 +25,7 @@ def timestamp(text: str) -> float:
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidValue(f"{text!r} is no time; write 2027-01-04T08:00:00Z, or seconds since 1970") from None
+        raise InvalidValue(f"{text!r} is not a time; write 2027-01-04T08:00:00Z, or seconds since 1970") from None
     return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
 
 
@@ -39,6 +39,6 @@ def duration(text: str) -> float:
         pass
     matched = _DURATION.fullmatch(stripped)
     if not matched:
-        raise InvalidValue(f"{text!r} is no duration; write seconds, 90m, 1.5h, 30d or 1-12:00:00")
+        raise InvalidValue(f"{text!r} is not a duration; write seconds, 90m, 1.5h, 30d or 1-12:00:00")
     days, hours, minutes = (int(matched[name] or 0) for name in ("days", "hours", "minutes"))
     return (((days * 24 + hours) * 60 + minutes) * 60 + float(matched["seconds"])) * (-1 if matched["sign"] else 1)

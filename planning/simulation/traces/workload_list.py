@@ -31,10 +31,10 @@ def read_workloads(text: str, teams: Mapping[str, str]) -> Trace:
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
-        raise UnreadableTrace(error.lineno, f"this is no JSON: {error.msg}", f"`{ALL_NAMESPACES}` prints one") from None
+        raise UnreadableTrace(error.lineno, f"not JSON: {error.msg}", f"`{ALL_NAMESPACES}` prints one") from None
     items = document.get("items") if isinstance(document, dict) else None
     if not isinstance(items, list) or not all(_is_workload(item) for item in items):
-        raise UnreadableTrace(1, "this is no list of Kueue's Workloads", f"`{ALL_NAMESPACES}` prints one")
+        raise UnreadableTrace(1, "this is not a list of Kueue's Workloads", f"`{ALL_NAMESPACES}` prints one")
     jobs, problems, open_jobs = list[TracedJob](), list[TraceProblem](), list[tuple[TracedJob, float | None]]()
     newest = max((time for item in items for time in _times(item)), default=0.0)
     for line, item in enumerate(items, 1):

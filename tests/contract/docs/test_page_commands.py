@@ -101,7 +101,7 @@ def test_lines_that_go_on_comments_and_transcripts() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (fenced("not run: weather"), "'weather' is no reason"),
+        (fenced("not run: weather"), "'weather' is not a reason"),
         (fenced("not run"), "none of"),
         (fenced("run sometimes: x"), "none of"),
         (fenced("not run: account: podwright destroy"), "about no command"),

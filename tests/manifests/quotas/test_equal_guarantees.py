@@ -37,7 +37,7 @@ def parsed(text: str) -> Fraction:
 
 
 def thousandths(amount: Fraction | int) -> int:
-    assert (amount * 1000) % 1 == 0, f"{amount} is no whole number of thousandths"
+    assert (amount * 1000) % 1 == 0, f"{amount} is not a whole number of thousandths"
     return int(amount * 1000)
 
 

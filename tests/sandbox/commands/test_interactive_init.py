@@ -69,11 +69,11 @@ def test_without_credentials_it_asks_all_the_same(
     printed = capsys.readouterr().out
     assert "Nothing is looked up in AWS: Unable to locate credentials" in printed
     assert "us-wset-2 is not a region; did you mean us-west-2" in printed
-    assert "12 is no account: twelve digits, or sandbox" in printed
+    assert "12 is not an account: twelve digits, or sandbox" in printed
     assert "ml.p5.48xlarge" in printed
-    assert "none is no number of instances" in printed
+    assert "none is not a number of instances" in printed
     assert "EKS needs two zones" in printed
-    assert "me is no ARN" in printed
+    assert "me is not an ARN" in printed
     assert asked[0] == "Region [us-west-2]: "
     assert not any(question.startswith("VPC") for question in asked)
     made = environment(tmp_path, "sandbox")

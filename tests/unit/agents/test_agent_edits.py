@@ -127,9 +127,9 @@ def test_what_protects_is_for_people(path: str, value: Any, project: Path) -> No
     ("path", "value", "words"),
     [
         ("instance_groups.training.count", None, "would be nothing"),
-        ("instance_groups..count", 1, "is no path of settings"),
-        ("network.zones[0]", "usw2-az3", "is no path of settings"),
-        ("region.name.x", 1, "is no mapping"),
+        ("instance_groups..count", 1, "is not a path of settings"),
+        ("network.zones[0]", "usw2-az3", "is not a path of settings"),
+        ("region.name.x", 1, "is not a mapping"),
     ],
 )
 def test_what_cannot_be_set_is_said(path: str, value: Any, words: str, project: Path) -> None:

@@ -308,7 +308,7 @@ def test_only_what_the_plan_keeps_can_be_named(account: TeardownAccount) -> None
     account.resources["prod-network"] = [Resource("prod-network", "Key", "AWS::KMS::Key", "key-1", "", "", "Retain")]
     with pytest.raises(CommandError, match="key-1 belongs to prod-network, which stays"):
         account.destroy("--yes", "--delete-data", "key-1")
-    with pytest.raises(CommandError, match="acme is no bucket that keeps a stack"):
+    with pytest.raises(CommandError, match="acme is not the bucket of a retained stack"):
         account.destroy("--yes", "--empty-bucket", "acme")
     with pytest.raises(CommandError, match="there is no stack prod-netwrok"):
         account.destroy("--yes", "--unprotect", "prod-netwrok")

@@ -112,7 +112,7 @@ def test_quotas_of_a_moment_are_those_in_force(tmp_path: Path, capsys: pytest.Ca
     file.write_text(text.replace("\n  teams:\n", f"\n  overrides: {{paper: {paper}}}\n  teams:\n"))
     guaranteed = {}
     for day in ("", "2027-01-03", "2027-01-04", "2027-01-11"):
-        assert cli.main(["quotas", str(file), "--json", *(["--at", day] if day else [])]) == 0
+        assert cli.main(["quotas", str(file), "--json", *(["--date", day] if day else [])]) == 0
         result = json.loads(capsys.readouterr().out)
         (research,) = [team for team in result["teams"] if team["team"] == "research"]
         gpus = [each["guaranteed"] for each in research["quotas"] if each["resource"] == "nvidia.com/gpu"]

@@ -355,7 +355,7 @@ def test_a_run_has_settings_of_its_own(project: Path, kubectl: Path) -> None:
         ("nodes=four", 2, "--set nodes=four:1  ENV003  error  jobs.llama.nodes"),
         ("node=4", 2, "--set node=4:1  ENV001  error  jobs.llama.node"),
         ("nodes=4", 1, "--set nodes=4:1  JOB015  error"),
-        ("nodes", 2, "--set nodes is no setting\n    → write --set KEY=VALUE"),
+        ("nodes", 2, "--set nodes is not a setting\n    → write --set KEY=VALUE"),
         ("image.tag=2", 2, "--set image.tag=2: image is "),
         ("nodes=[", 2, "--set nodes=[:1  "),
     ],

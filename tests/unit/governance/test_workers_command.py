@@ -24,8 +24,8 @@ def project(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
-        (["two-teams"], "two-teams is no manager of MultiKueue", "`podwright project` lists them"),
-        (["shared-platform-worker"], "shared-platform-worker is no manager of MultiKueue", "role: manager"),
+        (["two-teams"], "two-teams is not a manager of MultiKueue", "`podwright project` lists them"),
+        (["shared-platform-worker"], "shared-platform-worker is not a manager of MultiKueue", "role: manager"),
         ([MANAGER, "--worker", "utah"], f"{MANAGER} has no worker utah", "it has oregon, ohio"),
     ],
 )

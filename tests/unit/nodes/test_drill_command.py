@@ -84,7 +84,7 @@ def test_a_label_begins_a_drill_and_the_record_is_kept(
 
 
 @pytest.mark.parametrize(
-    ("text", "output"), [("{", "is no drill: "), ("[]", "is no drill: "), ("{}", "it lacks begun")]
+    ("text", "output"), [("{", "is not a drill: "), ("[]", "is not a drill: "), ("{}", "it lacks begun")]
 )
 def test_a_file_that_is_no_drill_is_named(
     drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str], text: str, output: str

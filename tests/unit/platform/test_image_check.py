@@ -166,7 +166,10 @@ def test_an_oci_layout_is_an_image(tmp_path: Path, capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize(
     ("words", "output"),
-    [(["./missing"], "./missing is no folder"), ([".", "--type", "ml.p5en.48xlarg"], "did you mean ml.p5en.48xlarge")],
+    [
+        (["./missing"], "./missing is not a folder"),
+        ([".", "--type", "ml.p5en.48xlarg"], "did you mean ml.p5en.48xlarge"),
+    ],
 )
 def test_a_wrong_command_line_says_what_is_wrong(
     words: list[str], output: str, capsys: pytest.CaptureFixture[str]

@@ -249,7 +249,7 @@ def test_the_evidence_of_each_gates_last_run_is_read(
     (file,) = (tmp_path / "kept/dev/quotas").iterdir()
     file.write_text("{}")
     assert main(asked) == 1
-    assert "is no evidence of a gate" in capsys.readouterr().err
+    assert "is not evidence of a gate" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -305,7 +305,7 @@ def test_the_command_draws_and_prints(tmp_path: Path, capsys: pytest.CaptureFixt
     [
         (("prod", "--assembly", "nowhere"), 2, "manifest.json cannot be read"),
         (("prod", "--changes", "nowhere.json"), 2, "nowhere.json cannot be read"),
-        (("prod", "--changes", "README.md"), 2, "README.md is no JSON"),
+        (("prod", "--changes", "README.md"), 2, "README.md is not JSON"),
         (("prod", "--changes", "cdk.json"), 2, "it has no `stacks`"),
         # The hint would have the README written over.
         (("prod", "--changes", "README.md"), 2, "--out changes.json"),

@@ -184,7 +184,7 @@ def test_a_node_is_named_after_its_instance(access: AccessCluster, review: Calla
     user = review(token=token(session_of(f"{ROLE}Node", "i-0abc")))["user"]
     assert user["username"] == "system:node:ip-10-0-0-1.us-west-2.compute.internal"
     assert user["groups"] == ["system:bootstrappers", "system:nodes"]
-    assert "i-0none is no instance" in refusal(review(token=token(session_of(f"{ROLE}Node", "i-0none"))))
+    assert "i-0none is not an instance" in refusal(review(token=token(session_of(f"{ROLE}Node", "i-0none"))))
     user = review(token=token(session_of(f"{ROLE}HyperPod", "hyperpod-i-0def")))["user"]
     assert (user["username"], user["groups"][-1]) == ("system:node:hyperpod-i-0def", "system:nodes")
 
@@ -196,7 +196,7 @@ def test_a_node_is_named_after_its_instance(access: AccessCluster, review: Calla
         ({"username": "eks:me"}, "username eks:me is invalid, it cannot start with eks:"),
         ({"username": "me{{SessionName}}"}, "needs a colon before the session's name"),
         ({"type": "EC2_LINUX", "kubernetesGroups": ["a"]}, "takes neither a user name nor groups"),
-        ({"type": "EC3"}, "EC3 is no type"),
+        ({"type": "EC3"}, "EC3 is not a type"),
     ],
 )
 def test_entries_with_reserved_names_are_refused(values: dict[str, Any], words: str) -> None:

@@ -71,7 +71,7 @@ def test_a_job_is_forecast_from_a_snapshot(tmp_path: Path, capsys: pytest.Captur
     [
         (("prod", "none"), "no job none"),
         (("three-projects", "JOB"), "three-projects is not Kueue's"),
-        (("prod", "fine-tune"), "is no state of a cluster: line 1 is no JSON"),
+        (("prod", "fine-tune"), "is not a state of a cluster: line 1 is not JSON"),
     ],
 )
 def test_what_cannot_be_forecast_is_refused(words: tuple[str, str], message: str, tmp_path: Path) -> None:
