@@ -18,7 +18,8 @@ from ...planning.delivery.effects import (
     stateful,
     worst,
 )
-from .compare import differences, same
+from ..kubernetes.applied_objects import APPLIED, objects_by_name
+from .compare import MANIFEST, differences, same
 from .references import Exports, Target, exports, references
 from .templates import NESTED, Pair, resources
 
@@ -136,7 +137,7 @@ def _change(environment: str, stack: str, logical_id: str, was: Any, now: Any) -
         return made
     made.rows += [
         _row(kind, item.path, item.pattern, item.change, item.before, item.after)
-        for item in differences(made.old, made.new)
+        for item in differences(_read(was), _read(now))
         # The templates that it holds are compared themselves; their URL is a digest of them.
         if not (kind == NESTED and item.pattern.startswith("TemplateURL"))
     ]
@@ -157,6 +158,14 @@ def _change(environment: str, stack: str, logical_id: str, was: Any, now: Any) -
         return None
     _settle(made, now)
     return made
+
+
+def _read(resource: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The properties of a resource, those of Kubernetes with their objects instead of one text."""
+    properties = resource.get("Properties", {})
+    if resource["Type"] != APPLIED or MANIFEST not in properties:
+        return properties
+    return {**properties, MANIFEST: objects_by_name(properties[MANIFEST])}
 
 
 def _policy_words(name: str, now: Mapping[str, Any]) -> str:
@@ -192,7 +201,7 @@ def _spread(resource_changes: list[ResourceChange], pairs: Sequence[Pair], envir
     """Add what follows from replacements and from custom resources that run again."""
     specified = exports(pairs)
     refer = [
-        (pair, logical_id, item, references(item.get("Properties", {}), pair.name, specified))
+        (pair, logical_id, item, references(_read(item), pair.name, specified))
         for pair in pairs
         if pair.new is not None
         for logical_id, item in resources(pair.new)

@@ -11,7 +11,9 @@ from typing import Any, Final
 
 from ...planning.delivery.effects import Change
 
-_NAMES: Final = ("InstanceGroupName", "Key", "Sid", "PolicyName", "InstanceType", "Name", "Id")
+MANIFEST: Final = "Manifest"
+"""The property that holds objects of Kubernetes, each of which comes or goes as one."""
+_NAMES: Final = ("InstanceGroupName", "Key", "Sid", "PolicyName", "InstanceType", "Name", "name", "Id")
 # Words that stand in for a value; CloudFormation resolves them.
 _INTRINSIC: Final = ("Ref", "Condition")
 
@@ -39,6 +41,11 @@ def is_intrinsic(value: Any) -> bool:
     )
 
 
+def _is_group(value: Any) -> bool:
+    """Whether a value is some properties."""
+    return isinstance(value, Mapping) and bool(value) and not is_intrinsic(value)
+
+
 def canonical(value: Any) -> str:
     """A value as text that is the same whenever the value is."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
@@ -52,7 +59,7 @@ def differences(old: Any, new: Any, path: str = "", pattern: str = "") -> Iterat
         for key in sorted(old.keys() | new.keys()):
             location = (f"{path}.{key}" if path else key), (f"{pattern}/{key}" if pattern else key)
             whole = [side[key] for side in (old, new) if key in side]
-            if len(whole) == 1 and isinstance(whole[0], Mapping) and whole[0] and not is_intrinsic(whole[0]):
+            if path != MANIFEST and len(whole) == 1 and _is_group(whole[0]):
                 # A group of properties that comes or goes: each of them has an effect of its own.
                 yield from differences(old.get(key, {}), new.get(key, {}), *location)
             else:

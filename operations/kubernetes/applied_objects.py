@@ -28,8 +28,19 @@ def applied_objects(account: Account, stacks: Iterable[str]) -> list[dict[str, s
 
 
 def manifest_objects(manifest: Any) -> list[dict[str, Any]]:
-    """The objects of a resource's property `Manifest`, which holds them as one text."""
-    return json.loads(_text(manifest))
+    """The objects of a resource's property `Manifest`, which holds them as one text.
+
+    Where CloudFormation fills in a part of that text, the string around it is a Fn::Join, or the function itself.
+    """
+    parts = [manifest] if isinstance(manifest, str) else manifest["Fn::Join"][1]
+    # Characters that no object has hold the places of what is filled in, which is always within a string.
+    marked = "".join(part if isinstance(part, str) else f"\0{index}\0" for index, part in enumerate(parts))
+    return _filled(json.loads(marked, strict=False), parts)
+
+
+def objects_by_name(manifest: Any) -> dict[str, dict[str, Any]]:
+    """The same by kind and name, such as `NetworkPolicy[research.deny-all]`: with the namespace, if it has one."""
+    return {_key(item): item for item in manifest_objects(manifest)}
 
 
 class ObjectRow(NamedTuple):
@@ -61,8 +72,20 @@ def _named(item: dict[str, Any]) -> dict[str, str]:
     return {"kind": item["kind"], "namespace": metadata.get("namespace", ""), "name": metadata["name"]}
 
 
-def _text(manifest: Any) -> str:
-    """A manifest without what CloudFormation fills in: that is never part of a name."""
-    if isinstance(manifest, str):
-        return manifest
-    return "".join(part if isinstance(part, str) else "" for part in manifest["Fn::Join"][1])
+def _key(item: dict[str, Any]) -> str:
+    named = _named(item)
+    return f"{named['kind']}[{'.'.join(filter(None, (named['namespace'], named['name'])))}]"
+
+
+def _filled(value: Any, parts: list[Any]) -> Any:
+    """A value with what CloudFormation fills in at the places that hold its numbers."""
+    if isinstance(value, dict):
+        return {key: _filled(item, parts) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, parts) for item in value]
+    if not isinstance(value, str) or "\0" not in value:
+        return value
+    # Every second piece is a number.
+    pieces = [parts[int(piece)] if odd % 2 else piece for odd, piece in enumerate(value.split("\0"))]
+    joined = [piece for piece in pieces if piece]
+    return joined[0] if len(joined) == 1 else {"Fn::Join": ["", joined]}

@@ -65,9 +65,9 @@ class ApiServer:
         """What the server says of a kind, which it has to serve."""
         return self._dynamic.resources.get(api_version=api_version, kind=kind)
 
-    def apply(self, item: Object) -> Object:
+    def apply(self, item: Object, *, dry_run: bool = False) -> Object:
         """Server-side apply as podwright, with unknown and double fields refused."""
-        query = [("fieldManager", MANAGER), ("fieldValidation", "Strict"), ("force", "true")]
+        query = [("fieldManager", MANAGER), ("fieldValidation", "Strict"), ("force", "true"), *_dry(dry_run)]
         path = self._path(item, item["metadata"]["name"])
         return self._send("PATCH", path, item, query, "application/apply-patch+yaml")
 

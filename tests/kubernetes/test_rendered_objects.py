@@ -1,15 +1,22 @@
 """Whatever podwright renders for Kubernetes, applied to a real API server in the order of a deployment."""
 
+import copy
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
+from kubernetes.client.exceptions import ApiException
 
 from api_server import MANAGER, ApiServer, Object, until, upstream_definitions
 from job_environment import GROUPED_CASES, LWS_DEFINITION, UPSTREAM_CASES, rendered
 from job_shapes import SHAPES, Shape
 from needs import require
 from podwright.config.settings.environment import Environment
+from podwright.operations.effects.compare import differences
+from podwright.operations.kubernetes.applied_objects import APPLIED
+from podwright.planning.delivery.effects import Effect, change_facts
 from podwright.sandbox.control_plane.kubectl import read_objects
 from podwright.sandbox.kubernetes import custom_kinds
 from rendered_environments import namespaces_of_others, rendered_jobs, rendered_objects
@@ -118,6 +125,38 @@ def change_of_a_second_apply(server: ApiServer, item: Object) -> tuple[Object, O
     raise AssertionError(f"{item['kind']} {item['metadata']['name']} never rests")
 
 
+def edited(item: Object) -> Iterator[Object]:
+    """An object once for each field with one value, in which that has another value of its type."""
+    changed = copy.deepcopy(item)
+    for parent, field in _fields(
+        [part for key, part in changed.items() if key not in ("apiVersion", "kind", "metadata")]
+    ):
+        before = parent[field]
+        if isinstance(before, bool):
+            parent[field] = not before
+        else:
+            parent[field] = f"{before}x" if isinstance(before, str) else before + 1
+        yield changed
+        parent[field] = before
+
+
+def _fields(value: Any) -> Iterator[tuple[dict[str, Any], Any]]:
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(item, dict | list):
+            yield from _fields(item)
+        elif isinstance(value, dict):
+            yield value, key
+
+
+def is_immutable(server: ApiServer, item: Object) -> bool | None:
+    """Whether an API server refuses a change because the field does not change; None where it takes no such value."""
+    try:
+        server.apply(item, dry_run=True)
+    except ApiException as error:
+        return True if re.search("immutable|cannot change", str(error.body)) else None
+    return False
+
+
 @pytest.mark.parametrize("name", custom_kinds.names())
 def test_our_kinds_are_served(server: ApiServer, kinds: None, name: str) -> None:
     (definition,) = own_definitions([name])
@@ -134,6 +173,28 @@ def test_an_environment_is_accepted_and_a_second_apply_changes_nothing(
             if item["kind"] == "ValidatingAdmissionPolicy":
                 until(lambda item=item: "typeChecking" in server.read(item).get("status", {}))
                 assert server.read(item)["status"]["typeChecking"] == {}
+
+
+def test_diff_says_refused_of_what_an_api_server_refuses_to_change(server: ApiServer, kinds: None) -> None:
+    """Each field of everything that is deployed, changed by itself."""
+    answers: dict[str, tuple[bool | None, bool]] = {}
+    for name in NAMES:
+        with applied(server, environment(name), []) as items:
+            for item in items:
+                for changed in edited(item):
+                    sides = ({"Manifest": {f"{item['kind']}[one]": side}} for side in (item, changed))
+                    first, *more = differences(*sides)
+                    # What has another name is another item of its list.
+                    if not more and first.pattern not in answers:
+                        expected = change_facts(APPLIED, first.pattern, first.change).effect is Effect.REFUSED
+                        answers[first.pattern] = is_immutable(server, changed), expected
+    known = {pattern: pair for pattern, pair in answers.items() if pair[0] is not None}
+    assert {pattern: pair for pattern, pair in known.items() if pair[0] != pair[1]} == {}
+    refused = {pattern.split("[")[0] for pattern, pair in answers.items() if pair[0]}
+    assert refused >= {
+        f"Manifest/{kind}" for kind in ("Job", "LocalQueue", "PersistentVolumeClaim", "RoleBinding", "Topology")
+    }
+    assert len(known) > 60
 
 
 def test_upstream_defines_no_kind_of_ours_and_every_other_as_the_store_knows_it(server: ApiServer, kinds: None) -> None:

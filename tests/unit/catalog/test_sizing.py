@@ -273,7 +273,7 @@ def test_the_manifest_of_a_job(capsys: pytest.CaptureFixture[str]) -> None:
     assert "kind: ComputeDomain" in text
     assert "numNodes: 18" in text
     assert "podset-required-topology: topology.k8s.aws/ultraserver-id" in text
-    assert "no DNS label" in size(capsys, *arguments, "--manifest", "Moe_1", code=2)
+    assert "not a DNS label" in size(capsys, *arguments, "--manifest", "Moe_1", code=2)
 
 
 def test_what_fills_its_accelerators_exactly_needs_no_more() -> None:

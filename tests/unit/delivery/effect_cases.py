@@ -161,7 +161,7 @@ FOLLOWS_LUSTRE = {
     "DataRepositoryAssociation replace replaces",
     "PodwrightLifecycle update later_nodes",
     "Cluster update later_nodes",
-    "AWSCDK-EKS-KubernetesResource update restarts_pods",
+    "AWSCDK-EKS-KubernetesResource update refused",
     "Dashboard update in_place",
     "Alarm update in_place",
 }
