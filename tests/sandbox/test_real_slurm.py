@@ -260,6 +260,12 @@ def test_a_session_is_its_owners_and_ends_with_its_command(cluster: SlurmCluster
 
 
 @real
+def test_a_daemon_outlives_the_session_that_starts_it(cluster: SlurmCluster) -> None:
+    started = "systemctl restart slurmctld; ps -o sid=,pid= $(cat /run/units/slurmctld)"
+    assert all(len(set(cluster.says(started).split())) == 1 for _ in range(3))
+
+
+@real
 def test_nodes_come_and_go_and_jobs_stay(cluster: SlurmCluster) -> None:
     before = cluster.names()
     number = cluster.says(f"sbatch --parsable --nodelist={before[0]} --wrap 'sleep 1000'").strip()

@@ -168,7 +168,7 @@ def test_pods_run_within_the_quota_and_share_a_gpu(objects: ApiObjects) -> None:
     create_missing()
     # KAI's binder reads pods from a cache: on a busy machine it may find a GPU held for nobody, free it, and delete the
     # parts on it, which a controller would create again.
-    eventually(settled, create_missing)
+    eventually(settled, create_missing, 300)
     objects.create(pod("waits", gpus=1))
     eventually(lambda: "OverLimit" in reasons(objects, "waits"))
     assert phase(objects, "waits") == "Pending"

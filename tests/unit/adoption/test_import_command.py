@@ -29,7 +29,7 @@ def _nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (["Cluster-of-mine"], "which region?", "--region us-west-2, or set AWS_REGION"),
         (["mine", "--region", "us-west-2"], "has no AWS credentials", "set AWS_PROFILE"),
         (["mine", "--name", "My_Env"], "My_Env is not an environment name", "--name"),
-        (["c" * 40], "is no name of an environment", "--name"),
+        (["c" * 40], "is not an environment name", "--name"),
     ],
 )
 def test_a_refusal_says_what_to_do(

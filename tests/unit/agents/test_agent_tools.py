@@ -172,7 +172,7 @@ def test_findings_come_with_why_a_command_stopped(project: Path) -> None:
 def test_a_trace_is_a_file_of_the_project(name: str, project: Path) -> None:
     (project.parent / "outside").write_text("")
     (result,) = talk(server_of(Session(project)), ("simulate", {"environment": "prod", "trace": name}))
-    assert "no file of the project" in the_finding(result)["message"]
+    assert "not a file of the project" in the_finding(result)["message"]
 
 
 def test_a_large_answer_is_a_resource(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,8 +132,8 @@ def test_the_plan_shows_every_step(root: Path, capsys: pytest.CaptureFixture[str
             ["--profile", "dev"], "does not name an environment and a profile", id="profile without environment"
         ),
         pytest.param(["--profile", "qa=x"], "does not name an environment and a profile", id="profile of nobody"),
-        pytest.param(["--record", "folder"], "no place in S3", id="record"),
-        pytest.param(["--record", "s3://"], "no place in S3", id="record without a bucket"),
+        pytest.param(["--record", "folder"], "not a place in S3", id="record"),
+        pytest.param(["--record", "s3://"], "not a place in S3", id="record without a bucket"),
     ],
 )
 def test_a_command_line_that_means_nothing(

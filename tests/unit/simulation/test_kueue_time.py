@@ -128,11 +128,11 @@ def test_fewer_pods_take_as_long_as_was_measured() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no number of pods"),
-        ("4", "no number of pods"),
-        ("x=1,2=2", "no number of pods"),
-        ("1=one,2=2", "no number of pods"),
-        ("1.5=1,2=2", "no number of pods"),
+        ("", "not a number of pods"),
+        ("4", "not a number of pods"),
+        ("x=1,2=2", "not a number of pods"),
+        ("1=one,2=2", "not a number of pods"),
+        ("1.5=1,2=2", "not a number of pods"),
         ("1=1", "two to compare"),
         ("0=1,2=2", "at least one pod"),
         ("1=0,2=2", "more than nothing"),

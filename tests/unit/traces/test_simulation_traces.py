@@ -64,9 +64,9 @@ def test_bad_rows_are_named_and_the_rest_is_read() -> None:
         ("hello\nworld\n", 1, "begins no trace"),
         ("team,when,duration\na,1,2\n", 1, "no column is called 'when'; without submitted"),
         ("team,submitted,duration,team\n", 1, "team is there twice"),
-        ('team,submitted,duration\na,1,2\n"b,1,2\n', 3, "no CSV"),
-        ('{"items": [{}]}', 1, "no list of Kueue's Workloads"),
-        ('{\n"items": }', 2, "no JSON"),
+        ('team,submitted,duration\na,1,2\n"b,1,2\n', 3, "not CSV"),
+        ('{"items": [{}]}', 1, "not a list of Kueue's Workloads"),
+        ('{\n"items": }', 2, "not JSON"),
         ("JobID|Account|Submit|State\n", 1, "ElapsedRaw or Elapsed, AllocTRES or ReqTRES"),
     ],
 )
