@@ -9,6 +9,7 @@ from ..output.money import money
 from ..output.tables import Block, styled
 from .approval import entry
 from .changes import ResourceChange, Row
+from .compare import MANIFEST
 from .document import ChangeSet, data_at_risk, duration, nodes_restarted, without_environment
 from .permissions import permissions, text
 
@@ -20,6 +21,7 @@ _EFFECTS: Final = {
     **dict.fromkeys((Effect.REMOVES_NODES, Effect.ROLLS_NODES), "bold yellow"),
     **dict.fromkeys((Effect.REFUSED, Effect.REPLACES, Effect.DELETES_DATA), "bold red"),
 }
+_WHOLE: Final = {"add": "added", "remove": "left out"}
 _UNMET: Final = {True: "bold red", False: "yellow"}
 _WIDTH: Final = 46
 _CONTEXT: Final = 8
@@ -68,8 +70,11 @@ def _change(change: ResourceChange) -> Iterator[Block]:
     for index, row in enumerate(change.rows):
         spent = f", {_span(row.known.minutes)}" if row.known.minutes else ""
         perhaps = "" if row.certain else "perhaps "
-        effect = (row.effect.words, _EFFECTS.get(row.effect, "default"))
-        yield styled(f"      {row.property}{_values(row)}  [{perhaps}", effect, f"{spent}]")
+        name, effect = (
+            row.property.removeprefix(f"{MANIFEST}."),
+            (row.effect.words, _EFFECTS.get(row.effect, "default")),
+        )
+        yield styled(f"      {name}{_values(row)}  [{perhaps}", effect, f"{spent}]")
         # What several rows have in common stands below the last of them.
         words = _words(row)
         if words and words not in map(_words, change.rows[index + 1 : index + 2]):
@@ -91,6 +96,9 @@ def _effect(change: ResourceChange) -> str:
 def _values(row: Row) -> str:
     if row.effect is Effect.REFUSED and row.after is None:
         return ""
+    # An object of Kubernetes as a whole: its name says enough.
+    if row.change in _WHOLE and row.pattern.rpartition("/")[0] == MANIFEST:
+        return f": {_WHOLE[row.change]}"
     return f": {_change_of(row)}"
 
 

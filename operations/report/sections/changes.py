@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ...effects.compare import MANIFEST
 from ...effects.quota_effect import HEADERS, effect_rows
 from ...environments import costs as cost
 from ..scene import Scene
@@ -208,7 +209,7 @@ def _line(row: dict[str, Any], worst: str) -> Line:
     follows = f" (follows from {row['follows']})" if row.get("follows") else ""
     return Line(
         effect=_effect(row["effect"]) if row["effect"] != worst else None,
-        property=row["property"],
+        property=row["property"].removeprefix(f"{MANIFEST}."),
         sides=sides if any(sides) else (),
         note=f"{row.get('what') or ''}{follows}",
     )

@@ -30,6 +30,7 @@ from podwright.operations.effects.counts import Group, falls, groups_of
 from podwright.operations.effects.document import ChangeSet, data_at_risk, document, duration, nodes_restarted
 from podwright.operations.effects.show import _differing, lines
 from podwright.operations.effects.templates import pairs, synthesized
+from podwright.operations.kubernetes.applied_objects import APPLIED
 from podwright.operations.output.console import write_line
 from podwright.planning.cost.costs import costs as costs_of_file
 from podwright.planning.cost.costs import total
@@ -406,6 +407,21 @@ def test_permissions_show_what_opens_to_everybody() -> None:
     opened = [(row["resource"].partition("/")[0], row["what"]) for row in rows if row["wide"] and row["sign"] == "+"]
     assert opened == [("storage", "all 0.0.0.0/0"), ("eks", "* on *")]
     assert "open to everything" in text_of(lines(compared(reviewed("prod"), new)))
+
+
+def test_people_read_the_names_of_kubernetes_objects_and_no_text_of_a_whole_one() -> None:
+    def template(*items: dict[str, Any]) -> Templates:
+        properties = {
+            "Manifest": json.dumps([{"apiVersion": "v1", "metadata": {"name": "one"}, **item} for item in items])
+        }
+        return {"prod-governance": {"Resources": {"Objects": {"Type": APPLIED, "Properties": properties}}}}
+
+    old = template({"kind": "ClusterQueue", "spec": {}}, {"kind": "ConfigMap"})
+    new = template({"kind": "ClusterQueue", "spec": {"cohortName": "all"}}, {"kind": "Secret"})
+    text = text_of(lines(compared(old, new)))
+    assert "      ClusterQueue[one].spec.cohortName: + all  [in place]" in text
+    assert "      ConfigMap[one]: left out  [in place]" in text
+    assert "      Secret[one]: added  [in place]" in text
 
 
 def test_an_assembly_is_read_in_the_order_of_deployment(tmp_path: Path) -> None:
