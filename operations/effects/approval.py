@@ -54,6 +54,8 @@ def _of(change: ResourceChange) -> Iterator[Need]:
         yield Need("CHG002", change.name, f"{change.type} is deleted, and {held.holds if held else ''} with it")
     if buys(change):
         yield Need("CHG003", change.new["Plan"], f"the training plan {change.new['Plan']} is bought, and paid at once")
+    if row := next((row for row in change.rows if row.certain and row.effect is Effect.REFUSED), None):
+        yield Need("CHG008", change.name, f"{row.property}: the deployment would stop there, as {row.known.what}")
     if change.action in ("create", "replace"):
         return
     for effect, id in ((Effect.INTERRUPTS, "CHG005"), (Effect.ROLLS_NODES, "CHG005"), (Effect.DELETES_DATA, "CHG007")):

@@ -157,6 +157,7 @@ def new_role(templates: Templates) -> None:
 
 
 C, L = "cluster/ClusterEB0386A7", "storage/Lustrelustre6B43295E"
+VOLUME = "governance/IsolationPersistentVolumepodwrightlustrerootDC449D6F"
 FOLLOWS_LUSTRE = {
     "DataRepositoryAssociation replace replaces",
     "PodwrightLifecycle update later_nodes",
@@ -261,7 +262,7 @@ CASES = [
         "VpcConfig is create-only, and a named resource is not replaced under its name.",
         put("Cluster/VpcConfig/Subnets", ["subnet-0"]),
         REPLACED_CLUSTER,
-        {f"CHG001 {C}"},
+        {f"CHG001 {C}", f"CHG008 {C}", "CHG008 governance/QuotasSchedulerConfigAE5D715D"},
         {"burst", "h200", "system"},
         {"Cluster"},
     ),
@@ -270,7 +271,7 @@ CASES = [
         "ClusterName is create-only.",
         put("Cluster/ClusterName", "other"),
         REPLACED_CLUSTER,
-        {f"CHG001 {C}"},
+        {f"CHG001 {C}", f"CHG008 {C}", "CHG008 governance/QuotasSchedulerConfigAE5D715D"},
         {"burst", "h200", "system"},
         {"Cluster"},
     ),
@@ -286,6 +287,7 @@ CASES = [
         "Storage capacity only grows.",
         put("Lustrelustre/StorageCapacity", 19200),
         {"FileSystem update refused"},
+        {f"CHG008 {L}"},
     ),
     Case(
         "faster file system",
@@ -299,7 +301,7 @@ CASES = [
         "SubnetIds is create-only; what names the file system follows.",
         put("Lustrelustre/SubnetIds", ["subnet-0"]),
         {"FileSystem replace replaces", *FOLLOWS_LUSTRE},
-        {f"CHG001 {L}"},
+        {f"CHG001 {L}", f"CHG008 {L}", f"CHG008 {VOLUME}"},
         at_risk={"FileSystem"},
     ),
     Case(
@@ -307,7 +309,7 @@ CASES = [
         "UpdateFileSystem has no EfaEnabled: EFA is chosen at creation.",
         put("Lustrelustre/LustreConfiguration/EfaEnabled", False),
         {"FileSystem replace replaces", *FOLLOWS_LUSTRE},
-        {f"CHG001 {L}"},
+        {f"CHG001 {L}", f"CHG008 {L}", f"CHG008 {VOLUME}"},
         at_risk={"FileSystem"},
     ),
     Case(
@@ -327,6 +329,7 @@ CASES = [
         "RetainExceptOnCreate keeps what a stack no longer names.",
         drop("Home"),
         {"FileSystem delete in_place"},
+        {"CHG008 storage/Home61B75E36"},
         at_risk={"FileSystem"},
     ),
     Case(
