@@ -223,9 +223,9 @@ class Run:
         if queue is None:
             job.waits_for = f"no queue leads from {job.work.namespace} to a ClusterQueue"
             return
-        self._push(queue, job.work)
+        self._push(now, queue, job.work)
 
-    def _push(self, queue: WaitingQueue, work: Work) -> None:
+    def _push(self, now: float, queue: WaitingQueue, work: Work) -> None:
         if meter := self.meters.get(work.queue):
             if meter.holds_back():
                 meter.withheld.append(work)
@@ -235,6 +235,7 @@ class Run:
         queue.push(work)
         self.ready.add(queue)
         self.touched.add(queue)
+        self._notice(now, queue)
 
     def _finish(self, now: float, subject: tuple[Job, Turn]) -> None:
         job, turn = subject
@@ -265,7 +266,7 @@ class Run:
 
     def _return(self, now: float, work: Work) -> None:
         if self.jobs[id(work)].finished is None:
-            self._push(self.waiting[work.queue], work)
+            self._push(now, self.waiting[work.queue], work)
 
     def _grows(self, now: float, job: Job) -> bool:
         """A slice of an elastic job comes to take another's place. Returns whether it waits."""
@@ -417,7 +418,7 @@ class Run:
             self.policy.changed(work)
         self.touched.add(self.waiting[name])
         for work in waiting:
-            self._push(self.waiting[name], work)
+            self._push(now, self.waiting[name], work)
         self._unpark_later(now, queue.root())
 
     def _free(self, now: float, work: Work) -> None:
@@ -431,6 +432,14 @@ class Run:
         # By this a search that stopped at a flavor begins anew: one that it passed may be free now.
         self.freed[root] += 1
         self._unpark_later(now, root)
+
+    def _notice(self, now: float, queue: WaitingQueue) -> None:
+        """The status of a queue changes, and with it that of its Cohorts, by which Kueue looks at what is parked.
+
+        Source: Kueue 0.19.2, controllers of ClusterQueues and Cohorts; seen in its log.
+        """
+        if queue.node.is_below_cohort:
+            self._unpark_later(now, queue.node.root())
 
     def _unpark_later(self, now: float, root: Node) -> None:
         """Look at what is parked in a tree a second later, with whatever else changes until then."""
@@ -607,6 +616,7 @@ class Run:
         queue = self.waiting[work.queue]
         queue.admitted(work)
         self.touched.add(queue)
+        self._notice(now, queue)
         job.waits_for = ""
         for target in entry.targets:
             self._replace(now, self.jobs[id(target.work)], job)

@@ -76,6 +76,8 @@ class ClusterQueue(Node):
         self.checks = _checks(spec)
         self.selector: Mapping[str, Any] | None = spec.get("namespaceSelector")
         self.is_active = not _is_stopped(spec)
+        self.is_below_cohort = False
+        """Whether a Cohort is above that is more than a name."""
         self.work: dict[str, Work] = {}
         """Work that holds quota, by uid."""
         self.changes = 0
@@ -387,6 +389,9 @@ def _grow(
         if queue.parent is not None and queue.parent not in reached:
             queue.is_active = False
             queue.parent = None
+    made = {cohorts[_name(item)] for item in by_kind.get("Cohort", [])}
+    for queue in queues.values():
+        queue.is_below_cohort = not made.isdisjoint(queue.path())
 
 
 def _below(node: Node) -> list[Node]:

@@ -103,6 +103,42 @@ def test_who_preempts_is_not_overtaken_while_its_victims_end() -> None:
     assert moments["high"][0][0] == 70
 
 
+@pytest.mark.parametrize(
+    ("cohorts", "expected"),
+    [
+        ([], {"three": [(80, 180)], "cheap": [(80, 180)], "two": [(181, 281)]}),
+        ([{"kind": "Cohort", "metadata": {"name": "all"}, "spec": {}}], {"three": [(80, 140)], "two": [(140, 240)]}),
+    ],
+    ids=["named", "made"],
+)
+def test_below_a_cohort_that_somebody_made_parked_work_is_looked_at_more_often(
+    cohorts: list[Object], expected: dict[str, Any]
+) -> None:
+    """Seen in the log of Kueue 0.19.2: `two`, parked, comes behind `three`, who waits for its victim, and right after it."""
+
+    def parts(name: str, gpus: int, more: int, created: int, priority: int) -> Object:
+        item = workload(name, "a", gpus, created, priority=priority)
+        pods = workload(name, "a", more)["spec"]["podSets"][0]
+        item["spec"]["podSets"].append(pods | {"name": "more"})
+        return item
+
+    within = {"withinClusterQueue": "LowerOrNewerEqualPriority"}
+    queues = [
+        cluster_queue("a", "all", {"x": 4, "y": 0}, preemption=within),
+        cluster_queue("lends", "all", {"x": 0, "y": 4}),
+    ]
+    work = [
+        (parts("low", 4, 1, 0, 0), 1000.0),
+        (parts("two", 4, 4, 10, 10), 100.0),
+        (workload("three", "a", 4, 20, priority=10), 100.0),
+        (workload("cheap", "a", 4, 30, priority=5), 100.0),
+    ]
+    decides = policy([*queues, *cohorts, flavor("x"), flavor("y"), local_queue("a")])
+    jobs = [Job(work_in(decides, item), seconds) for item, seconds in work]
+    moments = times(simulate(decides, jobs, Assumptions(grace_seconds=60.0, repeated_seconds=0.0)))
+    assert {name: moments[name][: len(turns)] for name, turns in expected.items()} == expected
+
+
 def test_fewer_pods_take_longer_in_proportion() -> None:
     elastic = workload("elastic", "a", 1, 1, count=8, minCount=2)
     result = history([cluster_queue("a")], [(workload("one", "a", 4), 50), (elastic, 100)])
