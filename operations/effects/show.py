@@ -63,6 +63,7 @@ def _counted(made: Sequence[ResourceChange]) -> str:
 
 
 def _change(change: ResourceChange) -> Iterator[Block]:
+    """A resource, with a line for each property that changes and what that does."""
     sign, style = (_SIGNS[change.action], _STYLES[change.action]), _EFFECTS.get(change.effect, "default")
     yield styled("  ", sign, f" {_words_of(change)}  {change.type}  ", (_effect(change), style))
     if change.known and change.known.what and change.action == "delete" and not change.kept:

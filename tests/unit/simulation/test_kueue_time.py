@@ -114,7 +114,7 @@ def test_who_preempts_is_not_overtaken_while_its_victims_end() -> None:
 def test_below_a_cohort_that_somebody_made_parked_work_is_looked_at_more_often(
     cohorts: list[Object], expected: dict[str, Any]
 ) -> None:
-    """Seen in the log of Kueue 0.19.2: `two`, parked, comes behind `three`, who waits for its victim, and right after it."""
+    """Seen in Kueue's log: `two`, parked, comes behind `three`, who waits for its victim, and right after it."""
 
     def parts(name: str, gpus: int, more: int, created: int, priority: int) -> Object:
         item = workload(name, "a", gpus, created, priority=priority)
