@@ -102,6 +102,6 @@ def test_diff_names_the_object_that_a_new_limit_changes(project: Path) -> None:
     finally:
         file.write_text(FILE)
     assert "NodePool.podwright" in text
-    assert 'gpu":"32"' in text
+    assert "NodePool[podwright].spec.limits.nvidia.com/gpu: 16 → 32  [in place]" in text
     assert "HyperpodNodeClass.podwright" not in text
     assert "none restarts or goes" in text
