@@ -5,8 +5,6 @@ or do not exist. Cheap to import: nothing of AWS is loaded here.
 """
 
 import json
-import urllib.error
-import urllib.request
 from typing import Any
 
 from ...config.catalog.instance_types import catalog
@@ -69,6 +67,10 @@ def existing_plans(environment: Environment) -> list[dict[str, Any]]:
 
 def call(url: str, body: dict[str, Any] | None) -> Any:
     """Read from the sandbox what AWS has no operation for, or tell it. Raises CommandError with what it refuses."""
+    # Only files with such plans need them, and each command loads this module.
+    import urllib.error
+    import urllib.request
+
     content = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, content, method="GET" if body is None else "PUT")
     # No proxy of the user's sees what stays on this machine.

@@ -11,8 +11,6 @@ import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from filelock import FileLock
-
 from ...config.catalog.sandbox_account import IDLE_END, SANDBOX_ACCOUNT, access_key
 from ...config.errors import CommandError
 from ..programs.process import command_line
@@ -95,6 +93,9 @@ def start(
     they are real where the control plane is installed. After `idle_minutes` without a request it ends by itself, and
     keeps what it holds; 0 means never. Raises SandboxError if it does not come up.
     """
+    # Most commands find a server, or need none.
+    from filelock import FileLock
+
     directory = (root / STATE_DIRECTORY).resolve()
     directory.mkdir(parents=True, exist_ok=True)
     # Two commands that find no server at the same time start one between them.

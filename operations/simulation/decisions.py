@@ -1,6 +1,7 @@
 """What Kueue would decide about work: from a policy and submissions, or from a snapshot on, to an outcome."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from ...config.catalog.instance_types import environment_types
@@ -134,13 +135,13 @@ def _state(snapshot: Snapshot, environment: Environment) -> _State:
 
 
 def _continued(environment: Environment, state: _State, requested: Job, assumptions: Assumptions) -> Outcome:
-    """What happens until a job has ended."""
+    """What becomes of a job until it has ended, and all who stop each other until then; nobody asks for other jobs."""
     history = _simulated(
         state.decides, [*state.waiting, requested], assumptions, state.running, requested, state.changes, state.budgets
     )
     names = {team_namespace(state.engine, team): team for team in environment.governance.teams}
     teams = {id(job): names.get(job.work.namespace, job.work.namespace) for job in history.jobs}
-    return _outcome(environment.name, history, teams, ({}, {}, {}))
+    return _outcome(environment.name, replace(history, jobs=[requested]), teams, ({}, {}, {}))
 
 
 def _guaranteed(queue: Mapping[str, Any] | None) -> dict[str, int]:

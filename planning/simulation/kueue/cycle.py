@@ -19,7 +19,6 @@ from .work import Placement, Work
 _RECLAIMS_ANY: Final = "Any"
 _MOST_SITUATIONS: Final = 4096
 """That are kept; where they hardly come again they would fill the memory."""
-_NEWER: Final = "LowerOrNewerEqualPriority"
 
 
 class Status(StrEnum):
@@ -290,8 +289,7 @@ class Scheduler:
         And a slice that takes another's place asks for less than others of its shape.
         """
         queue = self.policy.queues[work.queue]
-        counts_age = _NEWER in (queue.within, queue.reclaim)
-        return work if counts_age or work.replaces else (work.queue, work.shape)
+        return work if queue.counts_age or work.replaces else (work.queue, work.shape)
 
     def _refusal(self, work: Work) -> _Refusal | None:
         """The last one, where it still holds."""

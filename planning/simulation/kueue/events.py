@@ -453,6 +453,8 @@ class Run:
         while not (self.policy.one_at_a_time and self.unready):
             if self._skip():
                 standings.clear()
+            if not self.ready and not self.resting:
+                return
             heads = self._heads()
             if not heads:
                 return

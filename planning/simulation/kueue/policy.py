@@ -12,6 +12,7 @@ from .tree import Node, Quota, settle
 from .work import PodSet, Work, amount, taken
 
 _NEVER: Final = "Never"
+_NEWER: Final = "LowerOrNewerEqualPriority"
 
 
 class Requeuing(NamedTuple):
@@ -68,6 +69,8 @@ class ClusterQueue(Node):
         self.is_strict = spec.get("queueingStrategy") == "StrictFIFO"
         self.within: str = preemption.get("withinClusterQueue") or _NEVER
         self.reclaim: str = preemption.get("reclaimWithinCohort") or ""
+        self.counts_age = _NEWER in (self.within, self.reclaim)
+        """Whether newer work of the same priority can be preempted."""
         self.borrows_within = borrow_within.get("policy", _NEVER) != _NEVER
         self.most_priority: int | None = borrow_within.get("maxPriorityThreshold")
         self.tries_beyond_borrowing = fungibility.get("whenCanBorrow") == "TryNextFlavor"

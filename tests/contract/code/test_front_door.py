@@ -8,7 +8,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 SYNTHESIS = ("bin", "config", "planning", "constructs", "cdk8s_charts", "stacks")
 
-LATE = {"operations": {"boto3", "botocore", "cdk8s", "plotly", "rich"}, "sandbox": {"kubernetes", "moto"}}
+LATE = {
+    "operations": {"boto3", "botocore", "cdk8s", "filelock", "plotly", "rich", "urllib"},
+    "sandbox": {"kubernetes", "moto"},
+}
 """Libraries that may be imported within functions: they take longer to load than most commands, or are an extra."""
 
 OWN_LATE = {
