@@ -55,7 +55,7 @@ def _of(change: ResourceChange) -> Iterator[Need]:
     if buys(change):
         yield Need("CHG003", change.new["Plan"], f"the training plan {change.new['Plan']} is bought, and paid at once")
     if row := next((row for row in change.rows if row.certain and row.effect is Effect.REFUSED), None):
-        yield Need("CHG008", change.name, f"{row.property}: the deployment would stop there, as {row.known.what}")
+        yield Need("CHG008", change.name, f"the deployment would stop at {row.property}: {row.known.what}")
     if change.action in ("create", "replace"):
         return
     for effect, id in ((Effect.INTERRUPTS, "CHG005"), (Effect.ROLLS_NODES, "CHG005"), (Effect.DELETES_DATA, "CHG007")):

@@ -134,8 +134,11 @@ def edited(item: Object) -> Iterator[Object]:
         before = parent[field]
         if isinstance(before, bool):
             parent[field] = not before
+        elif isinstance(before, str):
+            # Quantities and addresses begin with a number, and stay such with another digit before it.
+            parent[field] = f"1{before}" if before[:1].isdigit() else f"{before}x"
         else:
-            parent[field] = f"{before}x" if isinstance(before, str) else before + 1
+            parent[field] = before + 1
         yield changed
         parent[field] = before
 
