@@ -237,7 +237,7 @@ def overview(width: int) -> str:
 
 def _run(parsed: argparse.Namespace) -> int:
     """The exit code of a sub-command. Errors that a user can act on are printed: 2 for invalid files, 1 for AWS's."""
-    from ..config.errors import CommandError, InvalidFile
+    from ..config.errors import CommandError, InvalidFile, PodwrightError
     from .output.console import settle, write_error, write_refusal
 
     if parsed.project is not None and not parsed.project.is_dir():
@@ -252,6 +252,11 @@ def _run(parsed: argparse.Namespace) -> int:
     except CommandError as stop:
         write_error(stop)
         return stop.code
+    except PodwrightError as error:
+        # Such as what kubectl says in the middle of a command.
+        hint = "run the command again; if it fails in the same way, fix the cause that it names"
+        write_error(CommandError(str(error), hint))
+        return 1
     except Exception as error:
         if not is_from_aws(error):
             raise

@@ -210,7 +210,7 @@ EXAMPLES: Final = {
     "sandbox status": ("sandbox status", "sandbox status --json"),
     "sandbox stop": ("sandbox stop", "sandbox stop --project my-clusters"),
     "sandbox reset": ("sandbox reset", "sandbox reset --project my-clusters"),
-    "sandbox kubernetes": ("sandbox kubernetes install", "sandbox kubernetes status --json"),
+    "sandbox kubernetes": ("sandbox kubernetes install two-teams", "sandbox kubernetes status --json"),
     "upgrade eks": ("upgrade prod eks", "upgrade prod eks --to 1.35 --write"),
     "upgrade nodes": ("upgrade prod nodes", "upgrade prod nodes --group h200 --batch 2 --wait-between 10m"),
     "upgrade scripts": ("upgrade prod scripts", "upgrade prod scripts --replace --batch 2"),

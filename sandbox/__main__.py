@@ -17,16 +17,20 @@ import threading
 import time
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from werkzeug.serving import make_server
 
 from ..config.catalog.sandbox_account import IDLE_END
 from ..config.errors import CommandError
-from .control_plane.cache import Cache, State
+from ..planning.helm.operators import BASE_PARTS, NODE_PARTS
+from .control_plane.cache import Cache
+from .control_plane.control_plane import missing_parts
 from .control_plane.pins import pins
 from .control_plane.toolchain import MEANWHILE
 from .hyperpod.cluster import Timing
 from .kubernetes.secure_server import secure_server
+from .nodes.support import offer
 from .protocol.clock import now
 from .server.application import Sandbox
 from .server.persistence import DamagedSnapshot
@@ -47,17 +51,21 @@ def main() -> None:
     parser.add_argument(
         "--idle", type=float, default=0, help="minutes without a request after which it ends (0: never)"
     )
+    parser.add_argument("--real-nodes", type=int, default=0, help="real nodes of each EKS cluster at most")
     parser.add_argument("--kubernetes", choices=["real", "store", "installed"], default="store")
     options = parser.parse_args()
     aws_socket, kubernetes_socket = (socket.socket(fileno=number) for number in options.sockets)
     kubernetes_port = kubernetes_socket.getsockname()[1]
     try:
-        kind = _kind_of_clusters(options.kubernetes)
+        missing = _missing_parts(options.kubernetes)
     except CommandError as error:
         sys.exit(f"{error}\n    → {error.hint}")
     timing = Timing(scale=options.time_scale)
     real_slurm = options.kubernetes != "store"
-    sandbox = Sandbox(options.port, kubernetes_port, options.directory, timing, kind, real_slurm)
+    nodes = offer(options.real_nodes, pins(), Cache.of_user())
+    sandbox = Sandbox(
+        options.port, kubernetes_port, options.directory, timing, options.kubernetes, real_slurm, nodes.count
+    )
     aws, kubernetes = sandbox.mount()
     server = make_server(_HOST, options.port, aws, threaded=True, fd=aws_socket.fileno())
     clusters = secure_server(kubernetes, sandbox.server, port=kubernetes_port, socket=kubernetes_socket.fileno())
@@ -67,7 +75,10 @@ def main() -> None:
         sys.exit(
             f"{error}\n    → `podwright sandbox reset` starts afresh: what the sandbox held is lost, clusters included"
         )
-    clusters_are = {"kubernetes": kind, "slurm": why_none_is_real(real_slurm)}
+    store = options.kubernetes == "store" or not missing.isdisjoint(BASE_PARTS)
+    kinds: dict[str, Any] = {"kubernetes": "store" if store else "real", "slurm": why_none_is_real(real_slurm)}
+    kinds |= {"real_nodes": nodes.count, "why_simulated": nodes.why_not_more}
+    clusters_are = kinds | {"missing_parts": [part.name for part in pins().parts if part.name in missing]}
     answering = _leave_terminal(options.directory / "server.log", clusters_are)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
@@ -102,20 +113,22 @@ def main() -> None:
         sandbox.close()
 
 
-def _kind_of_clusters(asked: str) -> str:
-    """What new clusters have. Raises CommandError where they are to be real and the control plane is not installed."""
-    cache = Cache.of_user()
-    absent = [part.name for part in pins().parts if cache.state(part) is not State.INSTALLED]
-    if asked == "real" and absent:
+def _missing_parts(kind: str) -> set[str]:
+    """Return the parts of the control plane that are not installed.
+
+    Raises:
+        CommandError: Clusters must be real, and a part that every cluster needs is not installed.
+    """
+    names = [part.name for part in pins().parts if part.name not in NODE_PARTS]
+    missing = missing_parts(names, pins(), Cache.of_user())
+    if kind == "real" and not set(missing).isdisjoint(BASE_PARTS):
         raise CommandError(
-            f"the control plane lacks {', '.join(absent)}", f"`podwright sandbox kubernetes install`; {MEANWHILE}"
+            f"the control plane lacks {', '.join(missing)}", f"`podwright sandbox kubernetes install`; {MEANWHILE}"
         )
-    if asked == "installed":
-        return "store" if absent else "real"
-    return asked
+    return set(missing)
 
 
-def _leave_terminal(log: Path, clusters_are: dict[str, str]) -> int:
+def _leave_terminal(log: Path, clusters_are: dict[str, Any]) -> int:
     """Go on as a process of its own, once it has written to the returned file descriptor.
 
     Its id is printed then with what its clusters are, as JSON. What it writes there at once goes to stderr.

@@ -5,6 +5,7 @@ elastic training, 2026-11; hyperpod-elastic-agent 1.1.3 (hyperpodrun); hyperpod-
 """
 
 from ...config.settings.jobs.pytorch import Elastic, HyperPodPyTorchJob, LogRule
+from ...planning.jobs.launcher import HYPERPODRUN, started_by_launcher
 from ...planning.jobs.plan import JobPlan
 from ...planning.jobs.queue import PRIORITY_LABEL
 from .pod import Manifest, metadata, pod_template
@@ -75,7 +76,8 @@ def _template(plan: JobPlan) -> Manifest:
     if job.checkpoints.checkpointless:
         container["securityContext"] = {"privileged": True}
     if job.launch == "hyperpodrun":
-        launched = ["hyperpodrun", *_arguments(plan), *job.command]
+        own = started_by_launcher(job.command)
+        launched = [HYPERPODRUN, *_arguments(plan), *own.retained, *own.script]
         if job.checkpoints.checkpointless:
             container |= {"command": ["/bin/sh", "-c", _MORE_PORTS, "--"], "args": launched}
         else:

@@ -1,7 +1,8 @@
 """JobSet, of JobSet 0.11, which Kubeflow Trainer brings."""
 
 from ...config.settings.jobs.kinds import JobSet
-from ...planning.jobs.plan import JOBSET_NODE, JobPlan
+from ...planning.jobs.plan import JobPlan
+from ...planning.jobs.rendezvous import JOBSET_NODE
 from .pod import Manifest, metadata, pod_template
 
 

@@ -11,7 +11,10 @@ _CLEAN_PODS = {"all": "All", "running": "Running", "none": "None"}
 
 
 def manifests(plan: JobPlan) -> list[Manifest]:
-    """The job object: workers alone, of which the operator makes the first one the master."""
+    """The job object: workers alone, which are one pod set for quotas and topology.
+
+    Decision 69 says why a job of fixed size has neither a Master nor an elastic policy.
+    """
     job: PyTorchJob = plan.job
     annotations = (
         {
@@ -26,7 +29,8 @@ def manifests(plan: JobPlan) -> list[Manifest]:
         container["command"] = list(job.command)
     run_policy: Manifest = {
         "cleanPodPolicy": _CLEAN_PODS[job.clean_pods],
-        "backoffLimit": job.retries,
+        # The operator fails a job by the sum of restarts over its pods, and a fault restarts each of them once.
+        "backoffLimit": job.retries * job.sizes[-1],
         "ttlSecondsAfterFinished": job.keep_seconds,
     }
     if job.active_deadline_seconds is not None:

@@ -62,8 +62,17 @@ def _read_only(plan: JobPlan) -> "Iterator[tuple[str, tuple[str, _Object]]]":
 
 
 def variables(plan: JobPlan) -> list[_Object]:
-    """The environment of the job's containers: values, then what stands in secrets and config maps."""
-    values: list[_Object] = [{"name": name, "value": value} for name, value in plan.pod.env.items()]
+    """The environment of the job's containers: fields of the pod, values, then keys of secrets and config maps."""
+    specified = [plan.job.env, *(source.env for source in (*plan.job.secrets.values(), *plan.job.config_maps.values()))]
+    own = {name for variables in specified for name in variables}
+    # Kubernetes expands $(NAME) only to a variable that comes earlier in the list.
+    values: list[_Object] = [
+        {"name": name, "valueFrom": {"fieldRef": {"fieldPath": field}}}
+        for name, field in plan.pod.rendezvous.fields.items()
+        if name not in own
+    ]
+    further = {name: value for name, value in plan.pod.rendezvous.values.items() if name not in own}
+    values += [{"name": name, "value": value} for name, value in {**further, **plan.pod.env}.items()]
     if plan.mlflow:
         values += _references(FromConfigMap(env={TRACKING_URI: TRACKING_URI}), "configMapKeyRef", MLFLOW)
     for name, secret in plan.job.secrets.items():

@@ -11,6 +11,8 @@ SANDBOX_ACCOUNT: Final = "123456789012"
 """The account of who names no other by the credentials; AWS's documentation uses it and it belongs to nobody."""
 RECORDED_TYPES: Final = "/podwright/recorded-types"
 """Asked with `?type=…`, the sandbox names those of the resource types that it keeps as records only."""
+CONTROL_PLANE: Final = "/podwright/control-plane"
+"""`PUT` takes the parts of the control plane that environments need, and answers what their clusters are or become."""
 IDLE_END: Final = "idle-end"
 """The file of the state directory that says when and why the server ended by itself."""
 _KEY: Final = re.compile(r"SANDBOX0(\d{12})")

@@ -36,12 +36,15 @@ class _Chain:
 
     def __init__(self) -> None:
         self._files = 0
+        self._shown = dict[str, FilePath]()
+        """The real file of each path that findings show."""
 
     def resolved(self, source: Source, file: FilePath, above: tuple[tuple[FilePath, str], ...]) -> Source:
         """`source` with its bases below it. `above` are the files that led here, real and as shown."""
         own = _without((EXTENDS,), source) if isinstance(source.data, dict) else source
         # Resolved, as the same file may be named by two paths, and a circle goes by files.
         way = (*above, (file.resolve(), source.file))
+        self._shown.setdefault(source.file, file.resolve())
         result: Source | None = None
         for specified, location in _named(source):
             base = self._read(specified, location, source.file, file, way)
@@ -60,6 +63,9 @@ class _Chain:
         """Read a file of a chain and what it extends in turn. Raises for circles and for chains beyond the limits."""
         # Shown as the path from the project, which is what people open.
         target, name = file.parent / specified, os.path.normpath(FilePath(shown).parent / specified)
+        # Below a linked folder `..` leads elsewhere than in the path, so two files may have one path.
+        if self._shown.get(name, target.resolve()) != target.resolve():
+            name = str(target)
         if target.resolve() in (real for real, _ in way):
             circle = " → ".join([*(shown for _, shown in way), name])
             raise _endless(f"{name} extends itself: {circle}", "take one of these `extends` out", location)

@@ -35,10 +35,14 @@ _NUMBERS_AS_WRITTEN: Final = ("1", "12", "1.34", "1.340", "123456789012")
 _BOOLEANS_AS_WRITTEN: Final = "^([Tt]rue|TRUE|[Ff]alse|FALSE|[Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF)$"
 
 
+@cache
 def environment_schema(*, part: bool = False) -> Schema:
-    """The JSON Schema (draft 2020-12) of an environment file, with the docstring of every field.
+    """Return the JSON Schema (draft 2020-12) of an environment file, with the docstring of every field.
 
-    Of a `part`, a file that others extend or that extends others, nothing is required, and null takes away.
+    It is made once for each value of `part`; callers do not change it.
+
+    Args:
+        part: True for a file that others extend or that extends others: it requires nothing, and null removes a value.
     """
     schema = Environment.model_json_schema(by_alias=True)
     definitions: dict[str, Schema] = schema.pop("$defs")

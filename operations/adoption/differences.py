@@ -1,15 +1,18 @@
 """What differs between a running cluster and the templates that its file synthesizes to."""
 
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ...config.errors import CommandError
+from ...config.errors import CommandError, InvalidFile
+from ...config.loading.project import Project
 from ...planning.cost.cost_tags import ENVIRONMENT_TAG
-from ..cdk.app import environment_context, synthesize
+from ..cdk.app import environment_context
+from ..cdk.inputs import SynthesisInputs
+from ..cdk.progress import Progress
+from ..cdk.synthesis import assembly_of
 from ..drift.readers import cluster_properties
 from ..effects.compare import Difference, differences, is_intrinsic
 from ..effects.templates import Template, resources, synthesized
@@ -80,14 +83,15 @@ def compare(running: RunningCluster, name: str, file: Path, project: Path, *, sa
     Raises:
         CommandError: the file does not synthesize.
     """
-    context = environment_context(project, str(file))
-    if sandbox:
-        context |= {"chart": "stand-in"}
-    with tempfile.TemporaryDirectory() as folder:
-        failed = synthesize(project, context, Path(folder))
-        if failed is not None:
-            raise CommandError(f"{file} does not synthesize, so nothing was compared:\n{failed}", "fix that first")
-        return beside(running, synthesized(Path(folder), name))
+    try:
+        loaded = Project.at(project).load(str(file))
+        context = environment_context(project, str(file), loaded.environment)
+        if sandbox:
+            context |= {"chart": "stand-in"}
+        with assembly_of(SynthesisInputs.of(project, loaded, context), Progress()) as stored:
+            return beside(running, synthesized(stored.folder, name))
+    except (CommandError, InvalidFile) as error:
+        raise CommandError(f"{file} does not synthesize, so nothing was compared:\n{error}", "fix that first") from None
 
 
 def beside(running: RunningCluster, templates: Mapping[str, Template]) -> Comparison:

@@ -17,7 +17,7 @@ from ..output.console import taken
 
 _SYNTHESIZING: Final = ("deploy", "diff", "render", "report", "scale", "submit", "upgrade")
 _SYNTHESIS: Final = threading.Lock()
-"""One at a time: they write the same cloud assembly, or speak with the one Node of this process."""
+"""One at a time: a synthesis takes half a gigabyte, and charts are rendered by the one Node of this process."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,8 @@ class Account:
     variables: Mapping[str, str]
     """The process environment of whatever works on the account, such as the CDK CLI."""
     _clients: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _sessions: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
+    """The session of `client`, once it has made one. Each session lists all services and reads their endpoints."""
 
     def session(self) -> Any:
         """A boto3 session of the account. Its clients still need `endpoint`; making several from one is far quicker."""
@@ -63,7 +65,10 @@ class Account:
         with _MAKING:
             if service not in self._clients:
                 config = Config(retries={"mode": "standard", "total_max_attempts": _ATTEMPTS})
-                self._clients[service] = self.session().client(service, endpoint_url=self.endpoint, config=config)
+                if not self._sessions:
+                    self._sessions.append(self.session())
+                [shared] = self._sessions
+                self._clients[service] = shared.client(service, endpoint_url=self.endpoint, config=config)
             return self._clients[service]
 
     def clients(self, *services: str) -> dict[str, Any]:

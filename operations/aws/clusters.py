@@ -1,12 +1,21 @@
 """HyperPod clusters: groups, nodes and events, as commands use them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, Final, Literal
 
 from ...config.errors import CommandError
 from .calls import Clients, find, get, pages
+from .questions import ask_all_or_fail
+
+_LONG_LISTING: Final = 500
+"""Nodes above which several sequences of pages are read at once. A page has at most 100 nodes, which is also the
+default, and only the page before it names its token."""
+_LISTINGS_AT_ONCE: Final = 6
+"""Concurrent ListClusterNodes calls. A refresh makes three other calls meanwhile; a client has ten connections."""
+_Order = Literal["Ascending", "Descending"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,19 +191,77 @@ def existing_cluster(clients: Clients, name: str) -> Cluster:
 
 
 def nodes(clients: Clients, name: str, group: str = "") -> list[Node]:
-    """The nodes of a cluster, or of one of its groups. Raises CommandError when there is no such cluster."""
-    # boto3 takes a quarter of a second to load, and this module is imported by commands that need none of it.
-    from botocore.exceptions import ClientError
-
+    """List the nodes of a cluster, or of one of its groups. Raises CommandError if the cluster does not exist."""
     only: dict[str, Any] = {"InstanceGroupNameContains": group} if group else {}
-    try:
-        rows = pages(clients, "sagemaker", "list_cluster_nodes", "ClusterNodeSummaries", ClusterName=name, **only)
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ResourceNotFound":
-            raise
-        raise _absent(name) from None
-    # HyperPod takes the name as a part of one.
-    return [Node.of(row) for row in rows if not group or row["InstanceGroupName"] == group]
+    # The filter also returns groups whose name contains this one.
+    return [node for node in _listed(clients, name, **only) if not group or node.group == group]
+
+
+def nodes_by_group(clients: Clients, cluster: Cluster) -> list[Node]:
+    """List a cluster's nodes, with concurrent calls if it has more than 500.
+
+    It reads each instance group by itself, and a group of more than 500 nodes from its oldest and its newest node at
+    the same time. Groups that are empty and not changing cost no call.
+
+    Returns:
+        Each node once, in no order. Nodes of a group that HyperPod adds after it described `cluster` are missing.
+
+    Raises:
+        CommandError: the cluster no longer exists.
+        ClientError: SageMaker refuses a call. The client has retried throttled calls by then.
+    """
+    if _nodes_to_list(cluster.groups) <= _LONG_LISTING:
+        return nodes(clients, cluster.name)
+    groups = [group for group in cluster.groups if group.current or group.target or group.status != "InService"]
+    questions: dict[str, Callable[[], list[Node]]] = {}
+    for name in _shortest({group.name for group in groups}):
+        # The filter also returns the groups whose name contains this one.
+        covered = [group for group in groups if name in group.name]
+        listing = _Listing(clients, cluster.name, name, sum(group.current for group in covered))
+        is_long = _nodes_to_list(covered) > _LONG_LISTING
+        orders: tuple[_Order, ...] = ("Ascending", "Descending") if is_long else ("Ascending",)
+        questions |= {f"nodes of {name}, {order.lower()}": partial(listing.read, order) for order in orders}
+    by_id: dict[str, Node] = {}
+    for answer in ask_all_or_fail(questions, at_once=_LISTINGS_AT_ONCE).values():
+        # Sequences overlap where they meet, and where a group's name contains the names of two groups.
+        by_id |= {node.id: node for node in answer}
+    return list(by_id.values())
+
+
+class _Listing:
+    """Lists the nodes of the groups whose name contains a text, from the oldest, the newest, or both."""
+
+    def __init__(self, clients: Clients, cluster: str, name: str, count: int) -> None:
+        """Lists the `count` or more nodes of the groups of `cluster` that have `name` in theirs."""
+        self._clients, self._cluster, self._name, self._count = clients, cluster, name, count
+        self._launches: dict[_Order, dict[str, datetime | None]] = {"Ascending": {}, "Descending": {}}
+
+    def read(self, order: _Order) -> list[Node]:
+        """Read pages in that order of creation, until both orders together have every node or there is no page left."""
+        return _listed(
+            self._clients,
+            self._cluster,
+            until=partial(self._is_complete, order),
+            InstanceGroupNameContains=self._name,
+            SortBy="CREATION_TIME",
+            SortOrder=order,
+        )
+
+    def _is_complete(self, order: _Order, rows: Sequence[Mapping[str, Any]]) -> bool:
+        """True if both orders have passed each other: the oldest-first one is at a later launch than the other.
+
+        Nodes of the same launch time may come in either sequence, so equal times prove nothing. Launch times that
+        do not follow the order, or fewer nodes than HyperPod counts, mean that pages have to be read to the last one.
+        """
+        self._launches[order] = {row["InstanceId"]: row.get("LaunchTime") for row in rows}
+        rising, falling = self._launches["Ascending"], self._launches["Descending"]
+        if len(rising | falling) < self._count:
+            return False
+        up = [time for time in rising.values() if time]
+        down = [time for time in falling.values() if time]
+        if not up or not down or len(up) < len(rising) or len(down) < len(falling):
+            return False
+        return up == sorted(up) and down == sorted(down, reverse=True) and up[-1] > down[-1]
 
 
 def node_details(clients: Clients, name: str, id: str) -> dict[str, Any]:
@@ -221,6 +288,36 @@ def events_since(clients: Clients, name: str, since: datetime) -> list[Event]:
     """The events of a cluster since a moment, the oldest first."""
     request = {"ClusterName": name, "EventTimeAfter": since, "SortBy": "EventTime", "SortOrder": "Ascending"}
     return [Event.of(row) for row in pages(clients, "sagemaker", "list_cluster_events", "Events", **request)]
+
+
+def _listed(
+    clients: Clients, cluster: str, until: Callable[[list[Any]], bool] | None = None, **only: Any
+) -> list[Node]:
+    # Importing botocore takes a quarter of a second, and commands without AWS import this module too.
+    from botocore.exceptions import ClientError
+
+    key = "ClusterNodeSummaries"
+    try:
+        rows = pages(clients, "sagemaker", "list_cluster_nodes", key, until=until, ClusterName=cluster, **only)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ResourceNotFound":
+            raise
+        raise _absent(cluster) from None
+    return [Node.of(row) for row in rows]
+
+
+def _nodes_to_list(groups: Iterable[Group]) -> int:
+    """Upper bound on the nodes that SageMaker lists: those that run, or all that are wanted."""
+    return sum(max(group.current, group.target) for group in groups)
+
+
+def _shortest(names: Collection[str]) -> list[str]:
+    """The names that contain no other of them."""
+    return sorted(name for name in names if not _contains_another(name, names))
+
+
+def _contains_another(name: str, names: Collection[str]) -> bool:
+    return any(other in name for other in names if other != name)
 
 
 def _absent(name: str) -> CommandError:

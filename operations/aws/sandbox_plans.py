@@ -65,7 +65,7 @@ def existing_plans(environment: Environment) -> list[dict[str, Any]]:
     return result
 
 
-def call(url: str, body: dict[str, Any] | None) -> Any:
+def call(url: str, body: Any) -> Any:
     """Read from the sandbox what AWS has no operation for, or tell it. Raises CommandError with what it refuses."""
     # Only files with such plans need them, and each command loads this module.
     import urllib.error

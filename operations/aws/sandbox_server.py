@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -18,13 +19,16 @@ from ..programs.process import command_line
 STATE_DIRECTORY = Path(".podwright/sandbox")
 DEFAULT_PORT = 4599
 IDLE_MINUTES = 240.0
+REAL_NODES = 2
+"""Nodes of each EKS cluster that are real without a setting. A job can have pods on real and on simulated nodes."""
+_REAL_NODES_VARIABLE = "PODWRIGHT_SANDBOX_REAL_NODES"
 _RECORD = "server.json"
 _STOP_SECONDS = 30.0
 _BACKLOG = 128
 _HINT = "\n    → "
-"""Stands between what a server that did not come up says, and what to do."""
-# Threads answer. By itself glibc keeps, for each of them, what was freed, and large contents that came and went.
-_MEMORY = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "131072"}
+"""Separates the reason from the hint in the error output of a server."""
+MALLOC_SETTINGS = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "131072"}
+"""Variables for glibc, which by default keeps freed memory for each thread of the server."""
 
 
 class SandboxError(CommandError):
@@ -43,11 +47,26 @@ class Running:
     """What new clusters have: `real`, a control plane of upstream's programs, or `store`."""
     slurm: str | None = None
     """Why Slurm clusters have no real Slurm; empty where they have, None where nothing is on record."""
+    real_nodes: int = 0
+    """Nodes of each EKS cluster that are real; the others are simulated."""
+    why_simulated: str = ""
+    """Why no more nodes are real; empty where there are as many as desired."""
+    missing_parts: Sequence[str] = ()
+    """Parts of the control plane that were not installed when the server started."""
 
     @property
     def endpoint(self) -> str:
         """The URL for AWS_ENDPOINT_URL."""
         return f"http://localhost:{self.port}"
+
+    @property
+    def nodes(self) -> str:
+        """How many nodes of an EKS cluster are real, and why not more, as a clause."""
+        reason = f", since {self.why_simulated}" if self.why_simulated else ""
+        if not self.real_nodes:
+            return f"no container starts: all nodes are simulated{reason}"
+        count = "the first node is" if self.real_nodes == 1 else f"the first {self.real_nodes} nodes are"
+        return f"{count} real, and no container starts on the others{reason}"
 
     def environment(self, region: str, account: str = SANDBOX_ACCOUNT) -> dict[str, str]:
         """The variables that point boto3, the AWS CLI and the CDK at an account of the sandbox, and at nothing else."""
@@ -84,14 +103,16 @@ def start(
     time_scale: float = 1.0,
     kubernetes: str | None = None,
     idle_minutes: float = IDLE_MINUTES,
+    real_nodes: int | None = None,
 ) -> Running:
     """Start the server for a project and wait until it answers; a running one is returned as it is.
 
     What an earlier server held is there again. `port` defaults to that server's, else to DEFAULT_PORT, else to a free
     one, which 0 asks for. `time_scale` stretches the shortened waiting times of the sandbox (node boot and the like).
     `kubernetes` says what new clusters have, `real` or `store`; without it $PODWRIGHT_SANDBOX_KUBERNETES does, and else
-    they are real where the control plane is installed. After `idle_minutes` without a request it ends by itself, and
-    keeps what it holds; 0 means never. Raises SandboxError if it does not come up.
+    they are real where the control plane is installed. `real_nodes` is the number of real nodes of each cluster;
+    without it $PODWRIGHT_SANDBOX_REAL_NODES says it, and else it is REAL_NODES. After `idle_minutes` without a request
+    it ends by itself, and keeps what it holds; 0 means never. Raises SandboxError if it does not come up.
     """
     # Most commands find a server, or need none.
     from filelock import FileLock
@@ -100,35 +121,58 @@ def start(
     directory.mkdir(parents=True, exist_ok=True)
     # Two commands that find no server at the same time start one between them.
     with FileLock(directory / "start.lock"):
-        return status(root) or _started(root, directory, port, time_scale, kubernetes, idle_minutes)
+        return status(root) or _started(root, directory, port, time_scale, kubernetes, idle_minutes, real_nodes)
+
+
+def run_server(
+    arguments: Sequence[str], listeners: tuple[socket.socket, socket.socket], folder: Path
+) -> subprocess.CompletedProcess[str]:
+    """Run `python -m podwright.sandbox` until its server answers or fails, and return what it printed.
+
+    Args:
+        arguments: Its arguments without the two sockets.
+        listeners: The sockets that the server inherits, for AWS and for the clusters' Kubernetes APIs.
+        folder: Its working directory.
+    """
+    sockets = [listener.fileno() for listener in listeners]
+    return subprocess.run(
+        [sys.executable, "-m", "podwright.sandbox", *arguments, *map(str, sockets)],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        pass_fds=sockets,
+        env=os.environ | MALLOC_SETTINGS,
+    )
 
 
 def _started(
-    root: Path, directory: Path, port: int | None, time_scale: float, kubernetes: str | None, idle_minutes: float
+    root: Path,
+    directory: Path,
+    port: int | None,
+    time_scale: float,
+    kubernetes: str | None,
+    idle_minutes: float,
+    real_nodes: int | None,
 ) -> Running:
-    """A new server that answers."""
+    """Start a server, wait until it answers, and record it in the state directory."""
     (directory / IDLE_END).unlink(missing_ok=True)
     former = _record(root) or Running(DEFAULT_PORT, DEFAULT_PORT + 1, 0, "")
-    # Both sockets listen from here on and the server inherits them: nobody can take a port in between.
+    # The server inherits both sockets, so no other program can take its ports while it starts.
     with (
         _listen(*([former.port, 0] if port is None else [port])) as aws,
         # EKS endpoints carry the second port, and kubeconfig files keep them.
         _listen(former.kubernetes_port if _port(aws) == former.port else _port(aws) + 1, 0) as clusters,
     ):
         running = Running(_port(aws), _port(clusters), 0, str(directory / "server.log"))
-        command = [sys.executable, "-m", "podwright.sandbox", str(running.port), str(directory)]
-        sockets = (aws.fileno(), clusters.fileno())
         kind = kubernetes or os.environ.get("PODWRIGHT_SANDBOX_KUBERNETES") or "installed"
-        result = subprocess.run(
+        result = run_server(
             [
-                *(*command, *map(str, sockets), "--time-scale", str(time_scale)),
-                *("--kubernetes", kind, "--idle", str(idle_minutes)),
+                *("--time-scale", str(time_scale), "--kubernetes", kind, "--idle", str(idle_minutes)),
+                *("--real-nodes", str(_real_nodes() if real_nodes is None else real_nodes)),
+                *(str(running.port), str(directory)),
             ],
-            capture_output=True,
-            text=True,
-            cwd=root,
-            pass_fds=sockets,
-            env=os.environ | _MEMORY,
+            (aws, clusters),
+            root,
         )
     if result.returncode:
         reason, _, hint = result.stderr.strip().partition(_HINT)
@@ -136,9 +180,17 @@ def _started(
     # Such as a cluster whose control plane did not start.
     sys.stderr.write(result.stderr)
     running = replace(running, **json.loads(result.stdout))
-    # Only now: a record of a server that did not come up would make the next command wait for it.
+    # The next command would wait for a recorded server that failed to start.
     (directory / _RECORD).write_text(json.dumps(asdict(running)))
     return running
+
+
+def _real_nodes() -> int:
+    """Return the number of real nodes that the environment variable says. Raises SandboxError if it is none."""
+    text = os.environ.get(_REAL_NODES_VARIABLE) or str(REAL_NODES)
+    if not text.isdecimal():
+        raise SandboxError(f"{_REAL_NODES_VARIABLE} is {text!r}; allowed: a whole number from 0", "change or unset it")
+    return int(text)
 
 
 def stop(root: Path) -> bool:

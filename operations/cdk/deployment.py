@@ -18,9 +18,10 @@ from ..aws.account import Account
 from ..aws.calls import find
 from ..aws.stacks import Stack, stacks
 from ..output.console import from_here
-from .app import environment_context
-from .cli import Cdk
+from .app import app_context, environment_context
+from .cli import Cdk, Synthesized
 from .events import Event, StackEvents
+from .inputs import SynthesisInputs
 from .progress import Progress
 
 _HINTS: Final = {
@@ -44,14 +45,14 @@ def cdk_for(args: argparse.Namespace, loaded: LoadedEnvironment, counts: Mapping
     """The CDK CLI for the environment that the arguments mean, with `counts` of nodes, once its account is open."""
     name = loaded.environment.name
     account = account_for(args, loaded.environment)
-    context = environment_context(args.project, args.environment)
+    context = environment_context(args.project, args.environment, loaded.environment)
     if counts:
         context |= {"counts": counts_text(counts)}
     if account.endpoint:
         # AWS's chart archive is the user's to fetch; the sandbox takes one that stands in for it.
         context |= {"chart": "stand-in"}
     log = args.project / ".podwright/logs" / f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}.log"
-    return Cdk(args.project, name, context, account, log)
+    return Cdk(args.project, name, SynthesisInputs.of(args.project, loaded, context), account, log)
 
 
 def deployed_stacks(account: Account, environment: str, project: Path, *, nested: bool = False) -> list[Stack]:
@@ -97,9 +98,7 @@ def bootstrap(cdk: Cdk, progress: Progress, desired: bool) -> None:
     Raises:
         CommandError: AWS is not prepared and nobody asked for it, or it cannot be.
     """
-    file = cdk.project / "cdk.json"
-    context = json.loads(file.read_text(encoding="utf-8")).get("context", {}) if file.is_file() else {}
-    qualifier = context.get("@aws-cdk/core:bootstrapQualifier", _QUALIFIER)
+    qualifier = app_context(cdk.project, {}).get("@aws-cdk/core:bootstrapQualifier", _QUALIFIER)
     if is_bootstrapped(cdk.account, qualifier):
         return
     command = ("bootstrap", f"aws://{cdk.account.id}/{cdk.account.region}", "--qualifier", qualifier)
@@ -108,7 +107,7 @@ def bootstrap(cdk: Cdk, progress: Progress, desired: bool) -> None:
             f"account {cdk.account.id} is not prepared for the CDK in {cdk.account.region}",
             f"`podwright deploy {cdk.environment} --bootstrap` does it, or somebody who may: `cdk {' '.join(command)}`",
         )
-    if cdk.follow(progress, *command, app="none"):
+    if cdk.follow(progress, *command):
         raise failure(cdk, progress)
     progress.say("bootstrap", "done")
 
@@ -119,12 +118,16 @@ def is_bootstrapped(account: Account, qualifier: str = _QUALIFIER) -> bool:
     return find(account, "ssm", "get_parameter", ("ParameterNotFound",), Name=name) is not None
 
 
-def failure(cdk: Cdk, progress: Progress) -> CommandError:
-    """Why the CLI stopped: CloudFormation's own reason where there is one, else the CLI's last words."""
+def failure(cdk: Cdk, progress: Progress, assembly: Synthesized | None = None) -> CommandError:
+    """Why the CLI stopped: CloudFormation's own reason where there is one, else the CLI's last words.
+
+    `assembly` gives the construct path of the resource that failed.
+    """
     log = f"the whole output is in {from_here(cdk.log)}"
     if progress.failures:
         first = progress.failures[0]
-        what, reason = f"{first.stack}: {construct_path(cdk.assembly, first)} ({first.type})", first.reason
+        path = construct_path(assembly.folder, first) if assembly else first.logical_id
+        what, reason = f"{first.stack}: {path} ({first.type})", first.reason
     elif progress.turned_back:
         what, reason = progress.turned_back[0].stack, progress.turned_back[0].reason
     else:

@@ -56,7 +56,7 @@ class Progress:
         self._clock = clock
         self._events: Callable[[], Collection[Event]] | None = None
         self._total: Callable[[str], int | None] = lambda _: None
-        self._phase = self._next = ""
+        self._phase = ""
         self._stacks: dict[str, _Stack] = {}
         self._begun = self._entered = self._spoken = self._polled = clock()
 
@@ -74,10 +74,9 @@ class Progress:
         """
         self._events, self._total = events, total
 
-    def begin(self, command: str, *, synthesizes: bool = False) -> None:
-        """The CLI is about to start that command: what happens from here on counts."""
-        self._next = _PHASES.get(command, command)
-        self._enter("synthesis" if synthesizes else self._next)
+    def begin(self, command: str) -> None:
+        """Announce a command of the CLI; events from here on count."""
+        self._enter(_PHASES.get(command, command))
         # The first read only marks where the events stand now.
         self._poll()
 
@@ -85,8 +84,6 @@ class Progress:
         """Take in one line of the CLI."""
         if match := _SYNTHESIZED.match(text):
             self.say("synthesis", f"{float(match[1]):.1f} s")
-            if self._phase != self._next:
-                self._enter(self._next)
         elif text.strip() and _COLUMN not in text:
             self.last.append(text.rstrip())
 

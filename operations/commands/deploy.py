@@ -22,6 +22,7 @@ from ...planning.helm.chart_types import chart_type_findings
 from ...planning.rules import findings
 from ..arguments import add_environment, load
 from ..aws.account import is_sandboxed
+from ..aws.sandbox_clusters import announce_cluster
 from ..cdk.cli import Cdk
 from ..cdk.deployment import bootstrap, cdk_for, deployed_stacks, failure, wait_for_earlier_run, watch
 from ..cdk.progress import Progress
@@ -84,6 +85,8 @@ def deploy(args: argparse.Namespace, counts: Mapping[str, int] | None = None, *,
     progress = Progress()
     cdk = cdk_for(args, loaded, counts)
     write_note(f"{environment.name} → {cdk.account}")
+    if cdk.account.endpoint:
+        announce_cluster(environment, cdk.account)
     if args.preflight and cdk.account.endpoint is None and not _is_healthy(args, loaded, cdk, progress):
         return 1
     bootstrap(cdk, progress, args.bootstrap)
@@ -92,15 +95,18 @@ def deploy(args: argparse.Namespace, counts: Mapping[str, int] | None = None, *,
         make_stand_ins(environment, cdk.account)
     wait_for_earlier_run(cdk, progress)
     asked = not args.yes and cdk.account.endpoint is None
-    looked = asked or args.plan is not None or _has_something_to_lose(environment, cdk)
-    if looked:
-        _review_changes(args, loaded, cdk, progress, asked)
+    if asked and not sys.stdin.isatty():
+        raise CommandError("a confirmation needs a terminal", "--yes deploys without showing the changes and asking", 2)
     first = not deployed_stacks(cdk.account, cdk.environment, cdk.project)
     options = ("--require-approval", "never", "--progress", "events", "--concurrency", "4")
-    watch(cdk, progress, partial(_resource_count, cdk))
-    # What somebody looked at is what is deployed: the same files, and no second synthesis.
-    if cdk.follow(progress, "deploy", f"{environment.name}/*", *options, app="written" if looked else "synthesize"):
-        raise failure(cdk, progress)
+    # A plan that a person reads appears sooner without the validator, which then runs after the confirmation.
+    with cdk.synthesized(progress, validated=not asked) as assembly:
+        if asked or args.plan is not None or _has_something_to_lose(environment, cdk):
+            _review_changes(args, loaded, cdk, assembly.folder, asked)
+        cdk.validate(assembly, progress)
+        watch(cdk, progress, partial(_resource_count, assembly.folder, cdk.environment))
+        if cdk.follow(progress, "deploy", f"{environment.name}/*", *options, assembly=assembly):
+            raise failure(cdk, progress, assembly)
     for stack in deployed_stacks(cdk.account, cdk.environment, cdk.project):
         if stack.name not in progress.touched:
             progress.say(stack.name, "no changes")
@@ -147,9 +153,9 @@ def _is_healthy(args: argparse.Namespace, loaded: LoadedEnvironment, cdk: Cdk, p
     return not errors(resolved_findings)
 
 
-def _resource_count(cdk: Cdk, stack: str) -> int:
-    """How many resources a synthesized stack has, those of the stacks nested in it included."""
-    templates = synthesized(cdk.assembly, cdk.environment)
+def _resource_count(assembly: Path, environment: str, stack: str) -> int:
+    """Returns the number of resources of a synthesized stack and of the stacks nested in it."""
+    templates = synthesized(assembly, environment)
     names = [name for name in templates if name == stack or name.startswith(f"{stack}/")]
     return sum(len(resources(templates[name])) for name in names)
 
@@ -171,19 +177,13 @@ def _has_something_to_lose(environment: Environment, cdk: Cdk) -> bool:
     return buys or bool(deployed_stacks(cdk.account, cdk.environment, cdk.project))
 
 
-def _review_changes(
-    args: argparse.Namespace, loaded: LoadedEnvironment, cdk: Cdk, progress: Progress, asked: bool
-) -> None:
+def _review_changes(args: argparse.Namespace, loaded: LoadedEnvironment, cdk: Cdk, assembly: Path, asked: bool) -> None:
     """Stop where the deployment would do harm that nobody named, or, on a terminal, have somebody name it.
 
     `asked`: show the change set, and continue only after a yes.
     """
-    if asked and not sys.stdin.isatty():
-        raise CommandError("a confirmation needs a terminal", "--yes deploys without showing the changes and asking", 2)
-    if cdk.follow(progress, "synth", "--quiet", f"{cdk.environment}/*"):
-        raise failure(cdk, progress)
     under_way("comparing with what is deployed")
-    resolved_set = change_set(loaded.environment, cdk.account, cdk.project, cdk.assembly, args.allow)
+    resolved_set = change_set(loaded.environment, cdk.account, cdk.project, assembly, args.allow)
     if args.plan not in (None, resolved_set.digest):
         raise CommandError(
             f"nothing was deployed: the change set is {resolved_set.digest} now, and not {args.plan}",

@@ -5,7 +5,7 @@ state, `reset` deletes it. The sandbox stops after four hours without a request,
 `status` says so.
 
 `kubernetes` installs a real Kubernetes control plane for the sandbox: upstream programs, built once into the user's
-cache.
+cache. `install ENV` builds only the parts that the cluster of an environment needs.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ...config.errors import CommandError
 from ..arguments import add_project, as_time
 from ..aws.account import require_sandbox
-from ..aws.sandbox_server import IDLE_MINUTES, Running, ended_idle, reset, start, status, stop
+from ..aws.sandbox_server import IDLE_MINUTES, REAL_NODES, Running, ended_idle, reset, start, status, stop
 from ..output.console import write_json, write_line, write_text
 
 _VERBS = {
@@ -30,8 +30,16 @@ _CLUSTERS = {
     "": "What new EKS clusters have is not on record.",
     "real": "New EKS clusters have a real Kubernetes control plane.",
     "store": "New EKS clusters are stores: they keep jobs and queues, and nothing schedules, admits or preempts. "
-    "`podwright sandbox kubernetes install` builds a real control plane.",
+    "`podwright sandbox kubernetes install ENV` builds a real control plane for an environment.",
 }
+_LACKS = (
+    "Clusters whose environment needs {} are stores: `podwright sandbox kubernetes install ENV` builds what one needs."
+)
+_REAL_NODES = (
+    "The first {} of each cluster {}: containerd runs their containers, with this machine's CPUs, memory and programs. "
+    "They report the instance type's, and advertise GPUs, EFA interfaces and Neuron devices that this machine lacks."
+)
+_SIMULATED = "{} nodes are simulated{}: their pods run nothing."
 _SLURM = "Slurm clusters have a real Slurm, of Debian's packages."
 _AT_REST = {
     "status": "The sandbox does not run.",
@@ -70,6 +78,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                 "installed it)",
             )
             verb.add_argument(
+                "--real-nodes",
+                type=int,
+                metavar="N",
+                help="nodes of each EKS cluster whose containers really run, as root on Linux (default: "
+                f"$PODWRIGHT_SANDBOX_REAL_NODES, or {REAL_NODES}; fewer where memory is short)",
+            )
+            verb.add_argument(
                 "--idle",
                 type=as_time,
                 default=IDLE_MINUTES * 60,
@@ -81,6 +96,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kubernetes.add_argument(
         "action", choices=["install", "status", "remove"], help="install, show or remove the control plane"
     )
+    kubernetes.add_argument(
+        "environments",
+        nargs="*",
+        metavar="ENV",
+        help="install: build only what these environments need (names or files; default: every part)",
+    )
     kubernetes.add_argument("--json", action="store_true", help="print the installed parts as JSON")
     kubernetes.add_argument(
         "--minor",
@@ -88,6 +109,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="1.33",
         help="install: also this minor version of Kubernetes; may be repeated",
+    )
+    kubernetes.add_argument(
+        "--pytorch", action="store_true", help="install: also PyTorch, 3.6 GB, with which jobs train on real nodes"
     )
     kubernetes.set_defaults(verb=_kubernetes)
     for verb in verbs.choices.values():
@@ -105,8 +129,13 @@ def _kubernetes(args: argparse.Namespace) -> int:
     require_sandbox()
     if args.minor and args.action != "install":
         raise CommandError(f"--minor is for `install`, not `{args.action}`", "leave it out", 2)
-    command = [sys.executable, "-m", "podwright.sandbox.control_plane", args.action]
-    command += [f"--minor={minor}" for minor in args.minor]
+    if args.pytorch and args.action != "install":
+        raise CommandError(f"--pytorch is for `install`, not `{args.action}`", "leave it out", 2)
+    if args.environments and args.action != "install":
+        raise CommandError(f"ENV is for `install`, not `{args.action}`", "leave it out", 2)
+    command = [sys.executable, "-m", "podwright.sandbox.control_plane", args.action, *args.environments]
+    command += [f"--project={args.project}"]
+    command += [*(f"--minor={minor}" for minor in args.minor), *(["--pytorch"] if args.pytorch else [])]
     return subprocess.run([*command, *(["--json"] if args.json else [])]).returncode
 
 
@@ -119,6 +148,10 @@ def _server(args: argparse.Namespace) -> int:
     elif running:
         write_line(f"The sandbox listens at {running.endpoint} (process {running.pid}, log {running.log}).")
         write_line(_CLUSTERS[running.kubernetes])
+        if running.kubernetes == "real" and running.missing_parts:
+            write_line(_LACKS.format(" or ".join(running.missing_parts)))
+        if running.kubernetes == "real":
+            _write_nodes(running)
         if running.slurm is not None:
             write_line(f"Slurm clusters have no Slurm: {running.slurm}." if running.slurm else _SLURM)
         write_line("For boto3, the AWS CLI and cdk:")
@@ -131,11 +164,23 @@ def _server(args: argparse.Namespace) -> int:
     return 1 if args.action == "status" and running is None else 0
 
 
+def _write_nodes(running: Running) -> None:
+    """Print which nodes are real, and why not more are."""
+    count = running.real_nodes
+    if count:
+        write_line(_REAL_NODES.format(*(("node", "is real") if count == 1 else (f"{count} nodes", "are real"))))
+    reason = f", since {running.why_simulated}" if running.why_simulated else ""
+    write_line(_SIMULATED.format("All other" if count else "All", reason))
+
+
 def _act(args: argparse.Namespace) -> Running | None:
     action, project = args.action, args.project
     if action == "start":
         require_sandbox()
-        return start(project, args.port, kubernetes=args.kubernetes, idle_minutes=args.idle / 60)
+        if args.real_nodes is not None and args.real_nodes < 0:
+            raise CommandError(f"--real-nodes is {args.real_nodes}; allowed: 0 or more", "0 simulates all nodes", 2)
+        idle = args.idle / 60
+        return start(project, args.port, kubernetes=args.kubernetes, idle_minutes=idle, real_nodes=args.real_nodes)
     if action == "stop":
         stop(project)
     elif action == "reset":

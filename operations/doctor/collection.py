@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from ...config.errors import CommandError
 from ..aws.calls import Reader
+from ..aws.questions import ask_all
 from ..aws.unseen import Unseen, code_of
-from ..checks.runner import ask_all
 from ..output.moving import under_way
 from .bundle import SOURCES
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ..aws.account import Account
+from ..aws.questions import ask_all
 from ..aws.unseen import Unseen
-from ..checks.runner import ask_all
 from ..effects.templates import Template, deployed, resources
 from . import readers, rules
 from .judge import Drift, explained, unlike

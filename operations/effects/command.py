@@ -10,10 +10,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from ...config.loading.load import LoadedEnvironment
 from ...config.settings.environment import Environment
 from ...planning.simulation.traces.trace import latest
 from ..arguments import add_environment, load
-from ..cdk.deployment import cdk_for, failure
+from ..cdk.cli import Cdk, Synthesized
+from ..cdk.deployment import cdk_for
 from ..cdk.progress import Progress
 from ..output.console import write_answer
 from ..output.moving import under_way
@@ -52,13 +54,23 @@ def run(args: argparse.Namespace) -> int:
     """Print the change set; returns 1 where an approval is required and missing."""
     loaded = load(args)
     cdk = cdk_for(args, loaded)
+    if args.assembly is not None:
+        return _compare(args, loaded, cdk, Synthesized(args.assembly.resolve()))
+    with cdk.synthesized(Progress()) as assembly:
+        return _compare(args, loaded, cdk, assembly)
+
+
+def _compare(args: argparse.Namespace, loaded: LoadedEnvironment, cdk: Cdk, assembly: Synthesized) -> int:
+    """Show the changes to an assembly, by podwright or by the CDK CLI."""
     if args.cdk:
-        return cdk.run("diff", f"{cdk.environment}/*")
-    progress = Progress()
-    if args.assembly is None and cdk.follow(progress, "synth", "--quiet", f"{cdk.environment}/*"):
-        raise failure(cdk, progress)
+        return cdk.run(assembly, "diff", f"{cdk.environment}/*")
+    return _show(args, loaded, cdk, assembly.folder)
+
+
+def _show(args: argparse.Namespace, loaded: LoadedEnvironment, cdk: Cdk, assembly: Path) -> int:
+    """Compare an assembly with the deployed stacks, and print the change set."""
     under_way("comparing with what is deployed")
-    resolved_set = change_set(loaded.environment, cdk.account, args.project, args.assembly or cdk.assembly)
+    resolved_set = change_set(loaded.environment, cdk.account, args.project, assembly)
     patched = patched_fields(loaded.environment)
     effect = _quota_effect(args, loaded.environment, resolved_set)
     plain = document(resolved_set) | {"patches": patches.plain(patched), "quota_effect": effect}

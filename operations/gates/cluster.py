@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from ...config.catalog.drills import HEALTH_LABEL, HEALTHY
-from ..aws.clusters import Cluster, Node, nodes
+from ..aws.clusters import Cluster, Node, nodes_by_group
 from ..aws.clusters import cluster as find_cluster
 from ..aws.plans import plan
 from .gate import Context, Observation, Result
@@ -37,7 +37,7 @@ def _observe(context: Context) -> Observation:
     if cluster.status in _GONE:
         observation.final = f"{_GONE[cluster.status]}: {cluster.message or 'HyperPod gives no reason'}"
     _groups(context, cluster, observation)
-    existing = nodes(account, name)
+    existing = nodes_by_group(account, cluster)
     _nodes(existing, observation)
     observation.answers = {
         "cluster": {

@@ -14,16 +14,38 @@ _NONE: Final = "(none)"
 
 
 def by_priority(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Priority classes, the highest first, with what became of their jobs; those without a class come last.
+    """Priority classes, the highest first, with the number of jobs in each state; those without a class come last.
 
+    A job whose Workloads have several classes counts once in each of them, with the part that has this class.
     `waiting_since` is the time at which the job was submitted that waits longest, preempted ones included, and `oldest`
     that of the oldest one.
     """
     classes: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        classes.setdefault(row["priority_class"] or _NONE, []).append(row)
+        for part in _by_class(row):
+            classes.setdefault(part["priority_class"] or _NONE, []).append(part)
     summaries = [_summary(name, jobs) for name, jobs in classes.items()]
     return sorted(summaries, key=lambda each: (each["class"] == _NONE, -(each["priority"] or 0), each["class"]))
+
+
+def _by_class(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """A job as it is in each of its classes: the job itself where it has one class."""
+    classes: dict[str, list[dict[str, Any]]] = {}
+    for part in row.get("parts", ()):
+        classes.setdefault(part["priority_class"], []).append(part)
+    if len(classes) < 2:
+        return [row]
+    return [_in_class(row, name, parts) for name, parts in classes.items()]
+
+
+def _in_class(row: dict[str, Any], name: str, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """A job with its Workloads of one class alone."""
+    having = [part for part in parts if part["has_quota"]]
+    state = row["state"]
+    if not having and state in _RUNNING:
+        state = "preempted" if any(part["was_preempted"] for part in parts) else "waiting"
+    held = sum(part["accelerators"] for part in having)
+    return row | {"priority_class": name, "priority": parts[0]["priority"], "state": state, "accelerators": held}
 
 
 def _summary(name: str, jobs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -5,15 +5,17 @@ It reads what a team's role may read: objects in the namespaces of teams. Whoeve
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from ...config.catalog.instance_types import environment_types
 from ...config.settings.environment import Environment
 from ...planning.jobs.plan import engine_of
 from ...planning.jobs.queue import KAI_QUEUE_LABEL, YUNIKORN_QUEUE_LABEL
-from ...planning.quota.amounts import amount_of, is_accelerator
+from ...planning.quota.amounts import in_words, is_accelerator
+from ...planning.quota.policy import countable_groups, environment_policy
 from ...planning.quota.team_names import team_namespace
 from ...planning.simulation.snapshot import name_of
 from ...planning.simulation.traces.workload_list import slice_before
@@ -22,6 +24,19 @@ from ..doctor.pods import Pod
 from ..gates.jobs import state_of
 from ..kubernetes.kubectl import Kubectl, Refused
 from .conditions import condition, preemption, short_reason, with_verdicts
+from .resources import (
+    Amounts,
+    accelerators,
+    counted,
+    free_on_nodes,
+    of_pod,
+    pods_least,
+    pods_requested,
+    pods_reserved,
+    requested,
+    reserved,
+    total,
+)
 
 Object = dict[str, Any]
 JOBS: Final[Mapping[str, str]] = {
@@ -52,6 +67,30 @@ _NUMBERS: Final = (
 )
 _PARTS: Final = ("jobset.sigs.k8s.io/job-index", "leaderworkerset.sigs.k8s.io/group-index")
 _NAME_LABEL: Final = "app.kubernetes.io/name"
+_NODES: Final = "nodes"
+_NOT_LISTED: Final = re.compile(r'cannot list resource "([^"]+)"')
+
+
+class Size(NamedTuple):
+    """The number of pods of a job."""
+
+    pods: int
+    """Those that have quota, or a node where Kueue does not decide."""
+    least: int
+    """The fewest with which the job runs."""
+    most: int
+    """Those that the job can have."""
+
+
+class Growth(NamedTuple):
+    """The next size for which a job that runs waits."""
+
+    workload: Object
+    """The Workload that waits."""
+    pods: int
+    """The number of pods after it."""
+    needs: Amounts
+    """The resources that the job needs besides those that it holds."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +105,8 @@ class ClusterJob:
     workloads: Sequence[Object]
     """What Kueue admits, oldest first; none with another engine."""
     pods: Sequence[Pod]
+    free: Mapping[str, Amounts] = field(default_factory=dict)
+    """The resources that are free on nodes, by flavor; empty where nodes cannot be read."""
 
     @property
     def name(self) -> str:
@@ -94,6 +135,11 @@ class ClusterJob:
         """Its Workloads without a quota."""
         return [item for item in self.workloads if waits(item)]
 
+    @property
+    def next_pending(self) -> Object:
+        """The pending Workload that Kueue will try to admit next."""
+        return min(self.waiting, key=_rank)
+
     @cached_property
     def state(self) -> str:
         """`waiting`, `preempted`, `starting`, `running`, `stuck`, `paused`, `succeeded` or `failed`."""
@@ -116,17 +162,25 @@ class ClusterJob:
 
     @property
     def reason(self) -> str:
-        """Why it is not running, in a sentence; empty where it is."""
+        """Why it does not run, or does not have all of its pods, in a sentence; else empty."""
         if self.state == "failed":
             return state_of(self.item)[1]
         if self.state in ("waiting", "preempted", "paused") and self.waiting:
-            return short_reason(self.waiting[-1])
+            return short_reason(self.next_pending, requested(self.next_pending), self.free)
         stuck = [
             f"{state.get('reason')}: {state.get('message', '')}".strip(": ")
             for pod in self.pods
             for state in pod.waiting
         ]
-        return next(iter((*stuck, *self._unscheduled())), "")
+        return next(iter((*stuck, *self._unscheduled(), *self._growing())), "")
+
+    def _growing(self) -> Iterator[str]:
+        """The next size and its condition, where the job could be larger."""
+        if growth := self.growth:
+            needs = [in_words(name, count) for name, count in growth.needs.items() if is_accelerator(name) and count]
+            needs = needs or [in_words(name, count) for name, count in growth.needs.items() if count]
+            size = f"at {self.size.pods} of {self.size.most}, could grow to {growth.pods}"
+            yield f"{size} when {' and '.join(needs)} are free" if needs else size
 
     def _unscheduled(self) -> Iterator[str]:
         for pod in self.pods:
@@ -135,31 +189,92 @@ class ClusterJob:
                 yield entry.get("message") or entry.get("reason", "")
 
     @property
-    def asks(self) -> dict[str, int]:
-        """What it asks for by resource: of its Workloads, else of its pods that have not ended."""
+    def asks(self) -> Amounts:
+        """The resources that it requests: of its Workloads, else of its pods that have not ended."""
         if self.workloads:
-            # A slice that takes another's place asks for all that the job will have.
-            before = {slice_before(item) for item in self.workloads}
-            last = [item for item in self.workloads if name_of(item) not in before]
-            return _sum(pair for item in last for pair in _of_workload(item))
+            return total((requested(item), 1) for item in self._last_slices)
         # Pods alone would leave out those of a suspended job, which Kueue has not let be made.
-        running = [pod for pod in self.pods if pod.phase not in ("Succeeded", "Failed")]
-        return _sum((_of_pod(pod.spec), 1) for pod in running)
+        return total((of_pod(pod.spec), 1) for pod in self._current_pods)
+
+    @property
+    def holds(self) -> Amounts:
+        """The resources that it has: the quota of its Workloads, else those of its pods that have a node."""
+        if self.workloads:
+            return total((reserved(item), 1) for item in self.workloads)
+        return total((of_pod(pod.spec), 1) for pod in self._current_pods if pod.node)
 
     @property
     def accelerators(self) -> int:
-        """GPUs, partitions or Neuron devices that it asks for."""
-        return sum(count for name, count in self.asks.items() if is_accelerator(name))
+        """The GPUs, partitions or Neuron devices that it holds; those that it requests while it holds nothing."""
+        return accelerators(self.holds or self.asks)
+
+    @property
+    def size(self) -> Size:
+        """Its pods: now, at least and at most."""
+        if not self.workloads:
+            current = len(self._current_pods)
+            return self._bounded(sum(bool(pod.node) for pod in self._current_pods), current, current)
+        most = sum(map(pods_requested, self._last_slices))
+        # Each of several Workloads starts by itself; one may start with fewer pods than it requests.
+        least = pods_least(self.workloads[0]) if len(self.workloads) == 1 else most
+        return self._bounded(sum(map(pods_reserved, self.workloads)), least, most)
+
+    @cached_property
+    def growth(self) -> Growth | None:
+        """The next size of a job of which some Workloads have quota and others wait; otherwise None."""
+        waiting = sorted(self.waiting, key=_rank)
+        if not waiting or len(waiting) == len(self.workloads):
+            return None
+        following, pods, needs = waiting[0], self.size.pods, requested(waiting[0])
+        before = next((item for item in self.workloads if name_of(item) == slice_before(following)), None)
+        if before is None:
+            return Growth(following, pods + pods_requested(following), needs)
+        # A slice takes the place of another one, whose quota it has already.
+        has = reserved(before)
+        more = {name: max(amount - has.get(name, 0), 0) for name, amount in needs.items()}
+        return Growth(following, pods - pods_reserved(before) + pods_requested(following), more)
+
+    @property
+    def parts(self) -> list[Object]:
+        """Its Workloads as plain data: the class, the priority and the quota of each."""
+        return [
+            {
+                "workload": item["metadata"]["name"],
+                "priority": item["spec"].get("priority"),
+                "priority_class": (item["spec"].get("priorityClassRef") or {}).get("name", ""),
+                "has_quota": not waits(item),
+                "was_preempted": waits(item) and preemption(item) is not None,
+                "pods": pods_requested(item) if waits(item) else pods_reserved(item),
+                "accelerators": accelerators(requested(item) if waits(item) else reserved(item)),
+            }
+            for item in self.workloads
+        ]
+
+    @property
+    def _last_slices(self) -> list[Object]:
+        """Its Workloads without those whose place another one is about to take: that one requests all pods."""
+        before = {slice_before(item) for item in self.workloads}
+        return [item for item in self.workloads if name_of(item) not in before]
+
+    @property
+    def _current_pods(self) -> list[Pod]:
+        return [pod for pod in self.pods if pod.phase not in ("Succeeded", "Failed")]
+
+    def _bounded(self, pods: int, least: int, most: int) -> Size:
+        """A size within the bounds that the job itself states."""
+        policy = self.item.get("spec", {}).get("elasticPolicy") or {}
+        return Size(pods, policy.get("minReplicas") or least, policy.get("maxReplicas") or most)
 
     @property
     def running_pods(self) -> int:
         """Pods that run."""
         return sum(pod.phase == "Running" for pod in self.pods)
 
-    def _of_scheduler(self, field: str) -> Any:
-        """A field of what is scheduled: the last Workload, else the pods that KAI and YuniKorn take one by one."""
-        specs = [item["spec"] for item in self.workloads[-1:]] or [pod.spec for pod in self.pods[:1]]
-        return next((spec.get(field) for spec in specs), None)
+    def _of_scheduler(self, key: str) -> Any:
+        """A field of what is scheduled: the first Workload, else the pods that KAI and YuniKorn take one by one."""
+        # An elastic job's further Workloads may have a lower class; the first one is the job without them.
+        specs = [item["spec"] for item in self.workloads[:1]] or [pod.spec for pod in self.pods[:1]]
+        return next((spec.get(key) for spec in specs), None)
 
     def to_json(self) -> Object:
         """The job as plain data."""
@@ -175,6 +290,10 @@ class ClusterJob:
             or self._of_scheduler("priorityClassName")
             or "",
             "accelerators": self.accelerators,
+            "holds": counted(self.holds),
+            "asks": counted(self.asks),
+            "size": self.size._asdict(),
+            "parts": self.parts,
             "pods": len(self.pods),
             "running_pods": self.running_pods,
             "created": self.created.isoformat() if self.created else None,
@@ -191,6 +310,8 @@ class Cluster:
     hidden: tuple[str, ...]
     """Namespaces of teams that whoever asks may not read."""
     now: datetime
+    free: Mapping[str, Amounts] = field(default_factory=dict)
+    """The resources that are free on nodes, by flavor; empty where nodes cannot be read."""
 
     def kind(self, kind: str) -> list[Object]:
         """Objects of a kind."""
@@ -233,7 +354,25 @@ def read_cluster(
         own |= {job.namespace or "default" for job in environment.jobs.values() if not job.team}
     items, hidden = _read(kubectl, sorted(own), engine in ("hyperpod", "kueue"), team is None, more)
     items, now = with_verdicts(items), datetime.now(UTC)
-    return Cluster(tuple(_jobs(items, names, now)), tuple(items), tuple(hidden), now)
+    free = _free(environment, items)
+    return Cluster(tuple(_jobs(items, names, now, free)), tuple(items), tuple(hidden), now, free)
+
+
+def _free(environment: Environment, items: Sequence[Object]) -> dict[str, Amounts]:
+    """The resources that are free on nodes, by flavor; empty where the nodes are not among the objects."""
+    nodes = nodes_of_quotas(environment, items)
+    if not nodes or not environment.governance.teams:
+        return {}
+    pods = [item for item in items if item["kind"] == "Pod"]
+    flavors = environment_policy(environment, environment_types(environment.instance_types)).flavors
+    return {name: free_on_nodes(nodes, pods, flavor.groups) for name, flavor in flavors.items()}
+
+
+def nodes_of_quotas(environment: Environment, items: Iterable[Object]) -> list[Object]:
+    """The nodes among objects that the quotas count; empty where another cluster has them."""
+    if countable_groups(environment) is not environment.instance_groups:
+        return []
+    return [item for item in items if item["kind"] == "Node"]
 
 
 def _read(
@@ -246,10 +385,11 @@ def _read(
     # One request for all namespaces where somebody may make it; people of one team mostly may not.
     if everywhere:
         try:
-            return kubectl.items(kinds, "--all-namespaces"), []
+            return _everywhere(kubectl, kinds), []
         except Refused as refused:
             if _FORBIDDEN not in str(refused):
                 raise
+    kinds = _without_nodes(kinds)
     items: list[Object] = []
     hidden: list[str] = []
     for namespace in namespaces:
@@ -262,7 +402,23 @@ def _read(
     return items, hidden
 
 
-def _jobs(items: Sequence[Object], teams: Mapping[str, str], now: datetime) -> Iterator[ClusterJob]:
+def _everywhere(kubectl: Kubectl, kinds: str) -> list[Object]:
+    """Objects of all namespaces; without nodes for a role that may read everything else."""
+    try:
+        return kubectl.items(kinds, "--all-namespaces")
+    except Refused as refused:
+        if {*_NOT_LISTED.findall(str(refused))} != {_NODES}:
+            raise
+    return kubectl.items(_without_nodes(kinds), "--all-namespaces")
+
+
+def _without_nodes(kinds: str) -> str:
+    return ",".join(kind for kind in kinds.split(",") if kind != _NODES)
+
+
+def _jobs(
+    items: Sequence[Object], teams: Mapping[str, str], now: datetime, free: Mapping[str, Amounts]
+) -> Iterator[ClusterJob]:
     """Jobs that no other of them owns, with the pods and Workloads that come from each."""
     kinds = {name.partition(".")[0].removesuffix("s"): kind for name, kind in JOBS.items()}
     owners = {item["metadata"]["uid"]: _owner(item) for item in items}
@@ -288,6 +444,7 @@ def _jobs(items: Sequence[Object], teams: Mapping[str, str], now: datetime) -> I
             teams.get(item["metadata"].get("namespace", ""), ""),
             sorted((part for part in parts[uid] if part["kind"] == "Workload" and not finished(part)), key=_created),
             [Pod(part, now) for part in sorted(parts[uid], key=pod_rank) if part["kind"] == "Pod"],
+            free,
         )
 
 
@@ -339,33 +496,3 @@ def _rank(workload: Object) -> tuple[int, str, str]:
     behind = evicted.get("status") == "True" and evicted.get("reason") in ("PodsReadyTimeout", "AdmissionCheck")
     since = evicted["lastTransitionTime"] if behind else _created(workload)
     return -workload["spec"].get("priority", 0), since, workload["metadata"]["uid"]
-
-
-def _of_workload(workload: Object) -> Iterator[tuple[Mapping[str, Any], int]]:
-    for part in workload["spec"].get("podSets", ()):
-        yield _of_pod(part["template"]["spec"]), part["count"]
-
-
-def _of_pod(spec: Object) -> dict[str, int]:
-    """What a pod asks for; what its first containers ask for counts where it is more."""
-    containers = _sum((_requests(container), 1) for container in spec.get("containers", ()))
-    # They run one after the other before the others, so each counts by itself.
-    for container in spec.get("initContainers", ()):
-        containers |= {name: max(count, containers.get(name, 0)) for name, count in _requests(container).items()}
-    return containers
-
-
-def _requests(container: Object) -> dict[str, int]:
-    """Requests in the units of quotas: thousandths of a processor, MiB of memory, devices."""
-    resources = container.get("resources") or {}
-    # Kubernetes takes a limit for the request where there is none.
-    amounts = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {name: amount_of(name, amount) for name, amount in amounts.items()}
-
-
-def _sum(parts: Iterable[tuple[Mapping[str, int], int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for amounts, count in parts:
-        for name, amount in amounts.items():
-            total[name] = total.get(name, 0) + amount * count
-    return total

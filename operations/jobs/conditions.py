@@ -25,6 +25,7 @@ _REASONS: Final = {
 }
 _MOST: Final = 160
 _VERDICT: Final = "QuotaReserved"
+_PREEMPTING: Final = "Pending the preemption"
 _SIZE: Final = ("name", "count", "minCount", "topologyRequest")
 # What pods need beside their containers, as Kueue compares it: pkg/util/pod, SpecShape.
 _SHAPE: Final = (
@@ -74,20 +75,57 @@ def preemption(workload: Mapping[str, Any]) -> Preemption | None:
     return Preemption(entry.get("lastTransitionTime", ""), entry.get("reason", ""), job["job"] if job else "", queue)
 
 
-def short_reason(workload: Mapping[str, Any]) -> str:
-    """Why a Workload has no quota, in a sentence; Kueue's own where it is another one than of quotas."""
+class Shortage(NamedTuple):
+    """Resources of a flavor that a Workload lacks."""
+
+    resource: str
+    flavor: str
+    amount: int
+    """In the units of quotas."""
+
+
+def short_reason(workload: Mapping[str, Any], asks: Mapping[str, int], free: Mapping[str, Mapping[str, int]]) -> str:
+    """The reason why a Workload has no quota, in a sentence; Kueue's own where it is not about quota or topology.
+
+    Args:
+        workload: The Workload.
+        asks: The resources that it requests, in the units of quotas.
+        free: The resources that are free on nodes, by flavor. Kueue counts quota, which may be more than there is.
+    """
     if not workload["spec"].get("active", True):
         return condition(workload.get("status"), "Evicted").get("message") or "switched off"
-    entry = condition(workload.get("status"), _VERDICT)
-    message = entry.get("message") or "Kueue has not said anything yet"
-    lacks = list({match[0]: match for match in _MORE.finditer(message)}.values())
+    message = condition(workload.get("status"), _VERDICT).get("message") or "Kueue has not said anything yet"
+    lacks = [_on_nodes(each, asks, free) for each in _shortages(message)]
     # Processors and memory go with accelerators, so that these say it all.
-    lacks = [match for match in lacks if is_accelerator(match["resource"])] or lacks
-    parts = [f"lacks {_amount(match)} of {match['flavor']}" for match in lacks]
+    lacks = [each for each in lacks if is_accelerator(each.resource)] or lacks
+    parts = [f"lacks {in_words(each.resource, each.amount)} of {each.flavor}" for each in lacks]
     parts += [f"{match['resource']} of {match['flavor']}: {match['why']}" for match in _NEVER.finditer(message)]
     parts += [f"topology {match['topology']} {match['why']}" for match in _FITS.finditer(message)]
     text = "; ".join(parts) or message
     return text if len(text) <= _MOST else f"{text[: _MOST - 1]}…"
+
+
+def refuses(workload: Mapping[str, Any]) -> bool:
+    """True if Kueue has looked for quota and nodes for a Workload, and has preempted nothing to get them."""
+    entry = condition(workload.get("status"), _VERDICT)
+    return _finds_nothing_free(entry) and _PREEMPTING not in entry.get("message", "")
+
+
+def _shortages(message: str) -> list[Shortage]:
+    """The shortages of quota that Kueue states, each once."""
+    matches = {match[0]: match for match in _MORE.finditer(message)}.values()
+    return [
+        Shortage(match["resource"], match["flavor"], amount_of(match["resource"], match["amount"])) for match in matches
+    ]
+
+
+def _on_nodes(shortage: Shortage, asks: Mapping[str, int], free: Mapping[str, Mapping[str, int]]) -> Shortage:
+    """A shortage by nodes where it is larger than the one by quota."""
+    nodes = free.get(shortage.flavor)
+    if nodes is None:
+        return shortage
+    missing = asks.get(shortage.resource, 0) - nodes.get(shortage.resource, 0)
+    return shortage._replace(amount=max(shortage.amount, missing))
 
 
 def with_verdicts(items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -136,8 +174,3 @@ def _shape(part: Mapping[str, Any]) -> list[Any]:
 
 def _needs(container: Mapping[str, Any]) -> list[Any]:
     return [container.get("resources", {}).get("requests"), container.get("ports")]
-
-
-def _amount(match: re.Match[str]) -> str:
-    resource = match["resource"]
-    return in_words(resource, amount_of(resource, match["amount"]))

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     if is_slurm(environment):
         return list_jobs(args, environment)
     kubectl = kubectl_for(args, environment)
-    cluster = read(kubectl, environment, args.team)
+    cluster = read(kubectl, environment, args.team, ("nodes",))
     ended = ("succeeded", "failed")
     rows = [row for row in job_rows(cluster) if args.all or row["state"] not in ended]
     if args.json:

@@ -1,7 +1,9 @@
 """Print the log of a job: of its first rank, or of the rank that --rank names.
 
-With --follow the command waits until the pod runs, and prints new lines. With --slowest it reads the logs of all pods,
-and names the rank with the longest steps, if the job logs step times.
+If the container does not run, has failed or was restarted, the command says why and what to do. A restarted container
+that has printed nothing since gets the log before its restart. With --follow the command waits until the pod runs, and
+prints new lines. With --slowest it reads the logs of all pods, and names the rank with the longest steps, if the job
+logs step times.
 """
 
 import argparse
@@ -13,14 +15,17 @@ from typing import Any, Final
 
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
+from ...planning.jobs.launcher import launch_of
 from ...planning.quota.amounts import amount_of, is_accelerator
 from ..arguments import load
+from ..doctor.knowledge import shown_by
 from ..doctor.pods import Pod
 from ..kubernetes.in_vpc import POLL_SECONDS, InVpc
 from ..kubernetes.kubectl import Kubectl, Refused
 from ..output.console import write_json, write_note, write_text
 from .cluster_jobs import ClusterJob
-from .reach import add_job, kubectl_for, one_job
+from .container_state import ContainerState, container_state
+from .reach import add_job, command_for, kubectl_for, one_job
 from .slurm_jobs import is_slurm, print_log
 from .step_times import STEP_LINES, PodLog, is_of, print_times, rank_times
 
@@ -58,16 +63,66 @@ def run(args: argparse.Namespace) -> int:
     pod, first = _pod_of(job, pods, number)
     options = [f"--container={_container(pod)}", f"--namespace={job.namespace}", f"--tail={args.lines}"]
     options += ["--follow"] * args.follow + ["--previous"] * args.previous
+    state = container_state(pod, _container(pod))
     if args.json and not args.follow:
         lines = [line for line in _log(kubectl, pod, options) if is_of(line, args.rank, first)]
-        write_json({"job": job.name, "rank": number, "pod": pod.name, "node": pod.node, "lines": lines})
-        return 0
-    write = _writer(args, pod, first)
+        described = {"job": job.name, "rank": number, "pod": pod.name, "node": pod.node, "lines": lines}
+        write_json(described | {"state": state.text if state else ""})
+        return 1 if state and state.has_failed and not lines else 0
     write_note(f"{pod.name} on {pod.node or 'no node yet'}, ranks from {first}")
-    try:
-        kubectl.stream(write, "logs", pod.name, *options)
-    except Refused as refused:
-        raise _no_log(pod, refused) from None
+    log = _Log(kubectl, pod, _writer(args, pod, first))
+    log.print(*options)
+    if args.follow:
+        # It may have ended since.
+        _, job = one_job(args, environment, kubectl)
+        state = next((container_state(each, _container(each)) for each in job.pods if each.name == pod.name), state)
+    return _conclude(args, environment, log, state, options)
+
+
+class _Log:
+    """The log of a pod that is printed, and whether it has any lines."""
+
+    def __init__(self, kubectl: Kubectl, pod: Pod, write: Callable[[str], None]) -> None:
+        self.kubectl, self.pod, self._write = kubectl, pod, write
+        self.lines = 0
+        self.last = ""
+
+    def print(self, *options: str) -> None:
+        """Print it. Raises CommandError where kubectl has none."""
+        try:
+            self.kubectl.stream(self._line, "logs", self.pod.name, *options)
+        except Refused as refused:
+            raise _no_log(self.pod, refused) from None
+
+    def _line(self, line: str) -> None:
+        self.lines, self.last = self.lines + 1, line
+        self._write(line)
+
+
+def _conclude(
+    args: argparse.Namespace, environment: Environment, log: _Log, state: ContainerState | None, options: list[str]
+) -> int:
+    """Say why a container printed no more, after the log before its restart where it has printed nothing since.
+
+    Raises:
+        CommandError: It failed and printed nothing.
+    """
+    if state and state.restarts and not log.lines and not args.previous:
+        write_note("nothing since its last restart; before:")
+        log.print(*(option for option in options if option != "--follow"), "--previous")
+    if state is None:
+        if not log.lines:
+            hint = command_for(args, "logs", environment.name, args.job, "--follow")
+            write_note(f"it runs and has printed nothing yet; `{hint}` waits for lines")
+        return 0
+    shown = shown_by(log.last, "pod_log", running=False) if log.last and not state.fix else None
+    hint = state.fix or (shown.fix if shown else f"`{command_for(args, 'why', environment.name, args.job)}` says more")
+    if state.has_failed and not log.lines:
+        raise CommandError(state.text, hint)
+    if state.has_failed or state.restarts:
+        write_note(f"{state.text}\n  → {hint}")
+    elif not log.lines:
+        write_note(f"{state.text}, and printed nothing")
     return 0
 
 
@@ -126,8 +181,9 @@ def _accelerators(pod: Pod) -> int:
 
 def ranks_of(job: ClusterJob, pod: Pod) -> int:
     """Processes of a pod: as many as the job says, else one for each accelerator."""
+    launch = launch_of(pod.spec["containers"][0].get("command") or ())
     # It may be a number or a word, such as auto, that only the pod itself resolves.
-    stated: Any = job.item.get("spec", {}).get("nprocPerNode")
+    stated: Any = (launch.dropped if launch else {}).get("nproc-per-node") or job.item["spec"].get("nprocPerNode")
     return int(stated) if str(stated or "").isdigit() else max(_accelerators(pod), 1)
 
 
@@ -154,6 +210,8 @@ def _log(kubectl: Kubectl, pod: Pod, options: list[str]) -> list[str]:
 
 
 def _no_log(pod: Pod, refused: Refused) -> CommandError:
+    if (state := container_state(pod, _container(pod))) and state.has_failed:
+        return CommandError(f"{pod.name} has no log: {state.text}", state.fix or f"kubectl says: {refused}")
     texts = "; ".join(text for text, _ in pod.texts())
     return CommandError(
         f"{pod.name} has no log: {refused}", f"the pod is {pod.phase}" + (f": {texts}" if texts else "")

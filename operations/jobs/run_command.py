@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
+from ...planning.jobs.launcher import launch_of
 from ..arguments import add_name, load
 from ..kubernetes.job_manifests import job_manifests, yaml_text
 from ..output.console import write_line, write_note
@@ -20,7 +21,6 @@ from .reach import add_way
 from .slurm_jobs import is_slurm, submit_batch
 from .submission import add_options, submit
 
-_LAUNCHER: Final = "torchrun"
 _NAME_CHARACTERS: Final = 24
 KINDS: Final = ("pytorch", "hyperpod_pytorch", "train", "mpi", "job", "sbatch")
 
@@ -57,15 +57,13 @@ def run(args: argparse.Namespace) -> int:
     environment = loaded.environment
     kind = args.kind or _kind(args, environment)
     name = args.name or _name(args.words)
-    # hyperpodrun takes the place of torchrun, and the job starts it by itself.
-    drops = kind == "hyperpod_pytorch" and args.words[0] == _LAUNCHER
     job: dict[str, Any] = {
         "kind": kind,
         "team": args.team,
         "group": args.group,
         "priority": args.priority,
         "image": args.image or _image(args, environment),
-        "command": args.words[1:] if drops else args.words,
+        "command": args.words,
         "nodes": args.nodes,
     }
     specified = {key: value for key, value in job.items() if value is not None}
@@ -82,7 +80,7 @@ def _kind(args: argparse.Namespace, environment: Environment) -> str:
     """The kind of job that a command needs, of those whose operators the environment has."""
     if is_slurm(environment):
         return "sbatch"
-    if args.nodes == 1 and args.words[0] != _LAUNCHER:
+    if args.nodes == 1 and not launch_of(args.words):
         return "job"
     if environment.platform.pytorch_jobs:
         return "pytorch"

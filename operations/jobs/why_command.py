@@ -15,8 +15,9 @@ from ...config.catalog.instance_types import environment_types
 from ...config.settings.environment import Environment
 from ...config.settings.governance.teams import WaitForPods
 from ...planning.jobs.plan import engine_of
+from ...planning.kubernetes.measured_pulls import image_pulls, sentences
 from ...planning.purchase.words import shown
-from ...planning.quota.amounts import in_words, is_accelerator
+from ...planning.quota.amounts import CPU, in_words, is_accelerator
 from ...planning.quota.budgets import BEFORE_BUDGET, noted
 from ...planning.quota.policy import environment_policy
 from ..arguments import load
@@ -24,12 +25,12 @@ from ..doctor.bundle import moment
 from ..kubernetes.kubectl import Kubectl
 from ..output.console import write_json, write_line
 from ..output.tables import Block, new_table
-from .arithmetic import Sum, sums
+from .arithmetic import Holding, Sum, holdings, sums
 from .cluster_jobs import Cluster, ClusterJob
 from .conditions import condition, preemption
 from .expected_start import expected_start
-from .image_pulls import image_pulls, sentences
 from .reach import add_job, command_for, kubectl_for, one_job
+from .resources import in_units
 from .slurm_jobs import explain, is_slurm
 from .table import duration, preempted_by
 
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     if is_slurm(environment):
         return explain(args, environment)
     kubectl = kubectl_for(args, environment)
-    cluster, job = one_job(args, environment, kubectl, "events", around=True)
+    cluster, job = one_job(args, environment, kubectl, "events", "nodes", around=True)
     question = Question(environment, cluster, job, kubectl)
     parts = [part for answer in ANSWERS if (part := answer(question))]
     if args.json:
@@ -91,6 +92,8 @@ def _head(question: Question) -> str:
     """What it does, in a sentence."""
     job = question.job
     whose = f" of {job.team}" if job.team else ""
+    if job.growth and job.state == "running":
+        return f"{job.name}{whose} runs {job.reason}"
     return f"{job.name}{whose} is {job.state}" + (f": {job.reason}" if job.reason else "")
 
 
@@ -98,9 +101,20 @@ def _facts(question: Question) -> str:
     """What it is."""
     job = question.job
     facts = [job.kind, f"{job.running_pods} of {len(job.pods)} pods run" if job.pods else "no pods"]
-    facts += [in_words(name, count) for name, count in job.asks.items() if count and is_accelerator(name)]
+    holds = job.holds
+    facts += [
+        _of_requested(name, holds.get(name, 0), count)
+        for name, count in sorted(job.asks.items(), key=lambda pair: pair[0] == CPU)
+        if count and (is_accelerator(name) or name == CPU)
+    ]
     facts += [f"submitted {duration(question.cluster.now - job.created)} ago"] if job.created else []
     return ", ".join(facts)
+
+
+def _of_requested(resource: str, holds: int, asks: int) -> str:
+    """The amounts that a job holds and requests: `16 of 64 GPUs`; one of them where it holds all or nothing."""
+    words = in_words(resource, asks)
+    return f"{in_words(resource, holds).split()[0]} of {words}" if 0 < holds != asks else words
 
 
 def _position(question: Question) -> Part | None:
@@ -126,14 +140,31 @@ def _arithmetic(question: Question) -> Part | None:
     if engine not in ("hyperpod", "kueue"):
         return None
     policy = environment_policy(environment, environment_types(environment.instance_types))
-    items = sums(question.cluster, question.job, policy, engine)
+    team = question.job.team
+    items = sums(question.cluster, question.job, policy, environment)
     if not items:
-        return None
+        return _in_use(holdings(question.cluster, question.job, policy, engine), team)
     names = ("of", "asks", "guaranteed", "at most", "holds", "others hold", "idle")
     table = new_table("", names, map(_row, items), right=names[1:], indent=2)
-    lines = [table, *(text for item in items for text in item.sentences(question.job.team))]
-    data = [item._asdict() | {"borrows": item.borrows, "idle": item.idle} for item in items]
-    return Part("quota", f"Quota of {question.job.team}", data, lines)
+    # Accelerators say it all, unless processors alone are short.
+    leading = [item for item in items if item.resource == items[0].resource]
+    short = [item for item in items if item.is_short]
+    explained = leading if any(item.is_short for item in leading) else [*leading, *short]
+    lines = [table, *(text for item in explained for text in item.sentences(team))]
+    data = [_in_units(item._asdict() | {"borrows": item.borrows, "idle": item.idle}) for item in items]
+    return Part("quota", f"Quota of {team}", data, lines)
+
+
+def _in_use(items: Sequence[Holding], team: str) -> Part | None:
+    """The quota that the team of a job holds now that does not wait."""
+    lines = [f"{item.flavor}: {item.in_words}" for item in items]
+    data = [_in_units(item._asdict()) for item in items]
+    return Part("quota_in_use", f"Quota of {team}", data, lines) if items else None
+
+
+def _in_units(row: dict[str, Any]) -> dict[str, Any]:
+    """Amounts of a resource in the unit that Kubernetes shows."""
+    return {key: in_units(row["resource"], value) if isinstance(value, int) else value for key, value in row.items()}
 
 
 def _row(item: Sum) -> tuple[str, ...]:
@@ -198,7 +229,7 @@ def _eviction(workload: dict[str, Any]) -> Mapping[str, Any]:
 
 def _forecast(question: Question) -> Part | None:
     """When it starts if nobody submits more, and whom it stops."""
-    expected = expected_start(question.kubectl, question.environment, question.job)
+    expected = expected_start(question.kubectl, question.environment, question.cluster, question.job)
     return Part("forecast", "Forecast", *expected) if expected else None
 
 

@@ -1,9 +1,10 @@
 """kubectl on the cluster of an environment, by whatever way leads to its Kubernetes API from here."""
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from ..aws.account import Account
 from ..aws.deployed import eks_cluster, is_store
 from ..programs.helm import tool
 from .connect import reachable, write_kubeconfig
+from .signed_in import OPTIONS, SignIn
 
 NO_SCHEDULER: Final = "this sandbox's Kubernetes is a store, without a scheduler"
 REAL_KUBERNETES: Final = "`podwright sandbox kubernetes install` builds a real one, which new clusters then have"
@@ -30,11 +32,14 @@ class Kubectl:
     kubeconfig: Path
     is_real: bool
     """Whether a Kubernetes answers. A store of the sandbox has no fields to check, tries nothing out, runs nothing."""
+    sign_in: SignIn | None = field(default=None, kw_only=True)
+    """Who signs in; None for the user of the kubeconfig."""
 
     def run(self, *arguments: str, specified: str = "") -> str:
         """What kubectl prints. Raises Refused with its complaint."""
         done = subprocess.run(
-            [tool("kubectl"), "--kubeconfig", str(self.kubeconfig), *arguments],
+            [*self._command(), *arguments],
+            env=self._variables(),
             input=specified,
             capture_output=True,
             text=True,
@@ -69,8 +74,8 @@ class Kubectl:
 
     def stream(self, write: Callable[[str], None], *arguments: str) -> None:
         """Hand each line that kubectl prints to `write`, as it comes. Raises Refused with its complaint."""
-        command = [tool("kubectl"), "--kubeconfig", str(self.kubeconfig), *arguments]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        command, pipe = [*self._command(), *arguments], subprocess.PIPE
+        with subprocess.Popen(command, env=self._variables(), stdout=pipe, stderr=pipe, text=True) as process:
             assert process.stdout
             assert process.stderr
             for line in process.stdout:
@@ -78,6 +83,13 @@ class Kubectl:
             message = process.stderr.read().strip()
         if process.returncode:
             raise Refused(message)
+
+    def _command(self) -> list[str]:
+        way = OPTIONS if self.sign_in else ("--kubeconfig", str(self.kubeconfig))
+        return [str(tool("kubectl")), *way]
+
+    def _variables(self) -> dict[str, str]:
+        return os.environ | (self.sign_in.variables(self.kubeconfig) if self.sign_in else {})
 
 
 def _text(manifests: list[dict[str, Any]]) -> str:
@@ -94,13 +106,15 @@ def way(project: Path, environment: Environment, account: Account) -> Kubectl | 
         return None
     cluster = eks_cluster(account, environment)
     endpoint, is_real = urlsplit(cluster["endpoint"]), not is_store(cluster)
+    sign_in = SignIn(account, cluster["name"])
     if reachable(endpoint.hostname or "", endpoint.port or 443):
-        return Kubectl(write_kubeconfig(project, environment, account, cluster, cluster["endpoint"]), is_real)
+        file = write_kubeconfig(project, environment, account, cluster, cluster["endpoint"])
+        return Kubectl(file, is_real, sign_in=sign_in)
     written = project / ".podwright" / "kubeconfig" / environment.name
     if written.is_file():
         server = urlsplit(json.loads(written.read_text(encoding="utf-8"))["clusters"][0]["cluster"]["server"])
         if server.hostname == "127.0.0.1" and reachable("127.0.0.1", server.port or 443):
-            return Kubectl(written, is_real)
+            return Kubectl(written, is_real, sign_in=sign_in)
     return None
 
 

@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from ...config.errors import CommandError
 from ...planning.kubernetes.eks_token import eks_token
@@ -24,22 +25,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from botocore.exceptions import BotoCoreError
 
     try:
-        bearer = eks_token(shell_session(args.region), args.cluster)
+        write_text(exec_credential(shell_session(args.region), args.cluster))
     except BotoCoreError as error:
         write_error(CommandError(str(error), "sign in to AWS again"))
         return 1
+    return 0
+
+
+def exec_credential(session: Any, cluster: str) -> str:
+    """What a credential plugin prints, with a token for an EKS cluster. Raises BotoCoreError without credentials.
+
+    Args:
+        session: A session of boto3.
+        cluster: Name of the EKS cluster.
+    """
+    bearer = eks_token(session, cluster)
     # EKS takes the signature for 15 minutes.
     expires = (datetime.now(UTC) + _LIFETIME).strftime("%Y-%m-%dT%H:%M:%SZ")
-    write_text(
-        json.dumps(
-            {
-                "apiVersion": "client.authentication.k8s.io/v1",
-                "kind": "ExecCredential",
-                "status": {"token": bearer, "expirationTimestamp": expires},
-            }
-        )
+    return json.dumps(
+        {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "kind": "ExecCredential",
+            "status": {"token": bearer, "expirationTimestamp": expires},
+        }
     )
-    return 0
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
@@ -17,11 +19,13 @@ from ...config.settings.observability import Observability
 from ...planning.cost.scaled import limit_words
 from ...planning.quota.budgets import budgets
 from ..aws.account import Account
-from ..aws.clusters import Cluster, Group, newest_events, nodes
+from ..aws.clusters import Cluster, Group, newest_events, nodes_by_group
 from ..aws.clusters import cluster as find_cluster
 from ..aws.deployed import eks_cluster, is_store, stand_in_version
 from ..aws.plans import plan
 from ..aws.quarantines import quarantines
+from ..aws.questions import ask_all_or_fail
+from ..aws.sandbox_server import status
 from ..aws.stacks import stack_resources
 from ..aws.unseen import Unseen, attempt, noted
 from ..cdk.deployment import deployed_stacks
@@ -34,12 +38,14 @@ from ..spend.team_budgets import budget_blocks, budget_report
 from .quota_table import quota_cells, quota_rows, quotas_beyond
 
 _SHOWN: Final = 20
+_AT_ONCE: Final = 4
+"""Concurrent calls of one kind, beside those that list nodes."""
 _SIMULATED: Final = (
     "Simulated: a stand-in for AWS on this machine answered the real CDK CLI. No instance runs, nothing costs money; "
     "nodes boot in seconds; "
 )
 _SIMULATED_ORCHESTRATOR: Final = {
-    "real": "Kubernetes is upstream's control plane, which queues, schedules and controls; no container starts.",
+    "real": "Kubernetes is upstream's control plane, which queues, schedules and controls; {}.",
     "store": "Kubernetes is a store of checked manifests, which cannot show what is queued, preempted or placed. "
     "`podwright sandbox kubernetes install` gets the next cluster a real control plane.",
     "": "no script and no daemon runs on them, Slurm's excepted where Debian's Slurm is installed; no container does.",
@@ -58,22 +64,38 @@ Report = dict[str, Any]
 
 def report(environment: Environment, account: Account, project: Path) -> Report:
     """Stacks, cluster, groups, nodes, quotas and objects of an environment, in the form that `--json` prints."""
-    stacks = deployed_stacks(account, environment.name, project, nested=True)
-    types = {stack.name: Counter(map(attrgetter("type"), stack_resources(account, stack.name))) for stack in stacks}
-    objects = applied_objects(account, [name for name, kinds in types.items() if kinds[APPLIED]])
+    questions: dict[str, Callable[[], Report]] = {
+        "stacks": lambda: _stacks(environment, account, project),
+        "cluster": lambda: _cluster(environment, account),
+        "budgets": lambda: _budgets(environment, account),
+    }
+    parts = ask_all_or_fail(questions)
     return {
         "environment": environment.name,
         "account": account.id,
         "region": account.region,
         "sandbox": account.endpoint,
+        **parts["stacks"],
+        **parts["cluster"],
+        **parts["budgets"],
+        "karpenter": karpenter.model_dump(mode="json") if (karpenter := environment.cluster.karpenter) else None,
+    }
+
+
+def _stacks(environment: Environment, account: Account, project: Path) -> Report:
+    """Stacks, the Kubernetes objects that they apply, and what the sandbox has behind both."""
+    stacks = deployed_stacks(account, environment.name, project, nested=True)
+    resources = ask_all_or_fail(
+        {stack.name: partial(stack_resources, account, stack.name) for stack in stacks}, at_once=_AT_ONCE
+    )
+    types = {name: Counter(map(attrgetter("type"), rows)) for name, rows in resources.items()}
+    objects = applied_objects(account, [name for name, kinds in types.items() if kinds[APPLIED]])
+    return {
         "stacks": [
             {"name": stack.name, "status": stack.status, "resources": types[stack.name].total()} for stack in stacks
         ],
-        **_cluster(environment, account),
         "objects": objects,
-        **_budgets(environment, account),
-        "karpenter": karpenter.model_dump(mode="json") if (karpenter := environment.cluster.karpenter) else None,
-        **_sandbox_kubernetes(environment, account, bool(objects)),
+        **_sandbox_kubernetes(environment, account, project, bool(objects)),
         "recorded_only": _recorded_only(account, sum(types.values(), Counter())),
     }
 
@@ -91,13 +113,15 @@ def _budgets(environment: Environment, account: Account) -> Report:
     return {"team_budgets": rows, "team_budgets_unseen": unseen.get("team_budgets", "")}
 
 
-def _sandbox_kubernetes(environment: Environment, account: Account, is_there: bool) -> Report:
+def _sandbox_kubernetes(environment: Environment, account: Account, project: Path, is_there: bool) -> Report:
     """What Kubernetes is in the sandbox, `real` or `store`, and its version where the cluster's minor is another."""
     if not account.endpoint or not is_there:
-        return {"sandbox_kubernetes": "", "sandbox_kubernetes_version": ""}
+        return {"sandbox_kubernetes": "", "sandbox_kubernetes_version": "", "sandbox_nodes": ""}
     cluster = eks_cluster(account, environment)
     kind, version = "store" if is_store(cluster) else "real", stand_in_version(cluster)
-    return {"sandbox_kubernetes": kind, "sandbox_kubernetes_version": version}
+    running = status(project)
+    nodes = running.nodes if running else "no container starts"
+    return {"sandbox_kubernetes": kind, "sandbox_kubernetes_version": version, "sandbox_nodes": nodes}
 
 
 def _cluster(environment: Environment, account: Account) -> Report:
@@ -106,21 +130,27 @@ def _cluster(environment: Environment, account: Account) -> Report:
     cluster = find_cluster(account, name)
     if cluster is None:
         return {"cluster": None, "groups": [], "nodes": [], "quotas": [], "quotas_beyond": []}
-    known, out = nodes(account, name), _quarantines(environment, account)
     order = list(environment.groups)
     groups = sorted(cluster.groups, key=lambda group: (*order, group.name).index(group.name))
+    questions: dict[str, Callable[[], Any]] = {
+        "nodes": lambda: nodes_by_group(account, cluster),
+        "quarantines": lambda: _quarantines(environment, account),
+        "quotas": lambda: quota_rows(environment, account, cluster.arn),
+        "groups": lambda: ask_all_or_fail(
+            {group.name: partial(_group, group, cluster, environment, account) for group in groups}, at_once=_AT_ONCE
+        ),
+    }
+    answers = ask_all_or_fail(questions)
+    known, out = answers["nodes"], answers["quarantines"]
     return {
         "cluster": {"name": name, "arn": cluster.arn, "status": cluster.status, "message": cluster.message},
-        "groups": [
-            _group(group, environment, account) | {"message": _newest_event(account, cluster, group)}
-            for group in groups
-        ],
+        "groups": list(answers["groups"].values()),
         "nodes": [
             {"id": node.id, "group": node.group, "type": node.type, "status": node.status, "message": node.message}
             | {"quarantine": out.get(node.id, "")}
             for node in known
         ],
-        "quotas": quota_rows(environment, account, cluster.arn),
+        "quotas": answers["quotas"],
         "quotas_beyond": quotas_beyond(environment, Counter(node.group for node in known if node.status == "Running")),
     }
 
@@ -134,7 +164,7 @@ def _quarantines(environment: Environment, account: Account) -> dict[str, str]:
     return {id: str(item) for id, item in result.items()}
 
 
-def _group(group: Group, environment: Environment, account: Account) -> Report:
+def _group(group: Group, cluster: Cluster, environment: Environment, account: Account) -> Report:
     settings = environment.groups.get(group.name)
     return {
         "name": group.name,
@@ -144,6 +174,7 @@ def _group(group: Group, environment: Environment, account: Account) -> Report:
         "target": group.target,
         "status": group.status,
         "plan": _plan(group, account),
+        "message": _newest_event(account, cluster, group),
     }
 
 
@@ -218,7 +249,8 @@ def write_report(result: Report) -> None:
     if not result["cluster"]:
         write_line("There is no HyperPod cluster.")
     if result["sandbox"]:
-        write_line(_SIMULATED + _SIMULATED_ORCHESTRATOR[result["sandbox_kubernetes"]])
+        orchestrator = _SIMULATED_ORCHESTRATOR[result["sandbox_kubernetes"]].format(result["sandbox_nodes"])
+        write_line(_SIMULATED + orchestrator)
         if version := result["sandbox_kubernetes_version"]:
             write_line(_OTHER_MINOR.format(version))
         if karpenter:

@@ -2,11 +2,12 @@
 
 from typing import Any, Final
 
+from ...planning.quota.amounts import EFA
 from ..output.tables import Block, Table, coloured, new_table, styled
 from .quota_table import quota_cells
 
 _NODES: Final = 12
-_SHORT: Final = {"nvidia.com/gpu": "GPU", "aws.amazon.com/neurondevice": "Neuron"}
+_SHORT: Final = {"cpu": "vCPU", "nvidia.com/gpu": "GPU", "aws.amazon.com/neurondevice": "Neuron"}
 Report = dict[str, Any]
 
 
@@ -87,7 +88,7 @@ def _teams(rows: list[Report]) -> Table:
     cells = (
         (
             row["team"],
-            quota_cells(row["quota"])[1] if row["quota"] else "",
+            _guaranteed(row),
             _amounts(row["used"]),
             _amounts(row["borrowed"]),
             "" if row["running"] is None else str(row["running"]),
@@ -99,6 +100,13 @@ def _teams(rows: list[Report]) -> Table:
     return new_table(
         "Teams", ("team", "guaranteed", "holds", "borrowed", "running", "waiting", "quota"), cells, optional=("quota",)
     )
+
+
+def _guaranteed(row: Report) -> str:
+    """A team's quota in the units of the columns beside it, or as SageMaker has it where Kueue's is not readable."""
+    if row.get("guaranteed") is not None:
+        return _amounts(row["guaranteed"])
+    return quota_cells(row["quota"])[1] if row["quota"] else ""
 
 
 def _events(rows: list[Report]) -> Table:
@@ -115,7 +123,9 @@ def _events(rows: list[Report]) -> Table:
     return new_table("Newest events", ("time", "level", "about", "what"), cells)
 
 
-def _amounts(sums: dict[str, int] | None) -> str:
+def _amounts(sums: dict[str, float] | None) -> str:
     if sums is None:
         return ""
-    return ", ".join(f"{amount:,} {_SHORT.get(name, name)}" for name, amount in sums.items()) or "0"
+    # Network interfaces follow the accelerators.
+    shown = {name: amount for name, amount in sums.items() if name != EFA}
+    return "\n".join(f"{amount:,.9g} {_SHORT.get(name, name)}" for name, amount in shown.items()) or "0"

@@ -12,15 +12,16 @@ from ...cdk8s_charts.benchmark_labels.handler.benchmark_labeller import DEGRADED
 from ...config.catalog.drills import FAULT_LABELS, HEALTH_LABEL
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
+from ...planning.quota.amounts import CPU, amount_of
 from ...planning.quota.team_names import cluster_queue
 from ..aws.account import Account
 from ..aws.calls import CallCount
-from ..aws.clusters import Cluster, Node, newest_events, nodes
+from ..aws.clusters import Cluster, Node, newest_events, nodes_by_group
 from ..aws.clusters import cluster as find_cluster
 from ..aws.plans import Plan, plan
 from ..aws.quarantines import quarantines
+from ..aws.questions import ask_all
 from ..aws.unseen import Unseen, attempt, noted
-from ..checks.runner import ask_all
 from ..kubernetes.kubectl import Kubectl, Refused, way
 from .quota_table import quota_rows, quotas_beyond
 
@@ -48,7 +49,7 @@ class Live:
         parts: dict[str, Any] = {}
         if cluster:
             questions: dict[str, Callable[[], Any]] = {
-                "nodes": lambda: nodes(self._account, self._cluster),
+                "nodes": lambda: nodes_by_group(self._account, cluster),
                 "events": lambda: self._events(cluster),
                 "quotas": lambda: self._quotas(cluster),
                 "training plans": lambda: self._plans(cluster),
@@ -162,12 +163,12 @@ class Live:
         }
 
     def _queues(self) -> dict[str, Report]:
-        """What teams hold and wait for, by queue, where Kueue keeps the quotas."""
+        """The ClusterQueues by name, where Kueue keeps the quotas."""
         if self._environment.governance.engine not in ("hyperpod", "kueue"):
             return {}
         kubectl = self._kubernetes()
         queues = kubectl.items("clusterqueues.kueue.x-k8s.io") if kubectl else []
-        return {queue["metadata"]["name"]: queue.get("status", {}) for queue in queues}
+        return {queue["metadata"]["name"]: queue for queue in queues}
 
 
 def _statuses(nodes: list[Node], group: str) -> dict[str, int]:
@@ -207,28 +208,34 @@ def _teams(environment: Environment, quotas: list[Report], queues: dict[str, Rep
     rows: list[Report] = []
     for team in sorted({*environment.governance.teams, *by_team} - {""}):
         queue = queues.get(cluster_queue(engine, team))
-        usage = [part for flavor in (queue or {}).get("flavorsUsage", ()) for part in flavor.get("resources", ())]
+        state = (queue or {}).get("status", {})
+        usage = [part for flavor in state.get("flavorsUsage") or () for part in flavor.get("resources") or ()]
+        groups = (queue or {}).get("spec", {}).get("resourceGroups") or ()
+        flavors = [flavor for group in groups for flavor in group["flavors"]]
+        nominal = [part for flavor in flavors for part in flavor["resources"]]
         rows.append(
             {
                 "team": team,
                 "quota": by_team.get(team),
+                "guaranteed": _sums(nominal, "nominalQuota") if queue is not None else None,
                 "used": _sums(usage, "total") if queue is not None else None,
                 "borrowed": _sums(usage, "borrowed") if queue is not None else None,
-                "running": queue.get("admittedWorkloads", 0) if queue is not None else None,
-                "waiting": queue.get("pendingWorkloads", 0) if queue is not None else None,
+                "running": state.get("admittedWorkloads", 0) if queue is not None else None,
+                "waiting": state.get("pendingWorkloads", 0) if queue is not None else None,
             }
         )
     return rows
 
 
-def _sums(usage: list[Report], field: str) -> dict[str, int]:
-    """Accelerators by resource. CPU and memory follow them, and are left out."""
+def _sums(parts: list[Report], key: str) -> dict[str, float]:
+    """vCPUs, accelerators and other devices by resource. Memory follows them, and is left out."""
     sums: Counter[str] = Counter()
-    for part in usage:
+    for part in parts:
         # Extended resources have a domain in their name; cpu and memory have none.
-        if "/" in part["name"] and (amount := int(part.get(field) or 0)):
-            sums[part["name"]] += amount
-    return dict(sums)
+        if part["name"] == CPU or "/" in part["name"]:
+            sums[part["name"]] += amount_of(part["name"], part.get(key) or 0)
+    # In vCPUs, as Kubernetes shows them; devices are whole numbers.
+    return {name: amount / 1000 if name == CPU else amount for name, amount in sorted(sums.items()) if amount}
 
 
 def _plan(plan: Plan) -> Report:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ...config.catalog.drills import FAULT_LABELS, GROUP_LABEL, HEALTH_LABEL, HEALTHY
 from ..aws.calls import Clients
@@ -11,6 +11,8 @@ from ..aws.clusters import Node, nodes
 from ..kubernetes.kubectl import Kubectl
 
 Object = dict[str, Any]
+_NAME_LABEL: Final = "app.kubernetes.io/name"
+"""Label of podwright's pods that has the name of their job."""
 
 
 class Job(NamedTuple):
@@ -32,6 +34,8 @@ class Pods:
     """Uids of those that run and are ready."""
     on_node: frozenset[str]
     """Uids of those on the node that are not done, whatever their state."""
+    restarts: int = 0
+    """How often containers of running pods were started again, in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,7 @@ class Observer:
         return Pods(
             frozenset(pod["metadata"]["uid"] for pod in mine if _runs(pod)),
             frozenset(pod["metadata"]["uid"] for pod in mine if self._is_on_node(pod)),
+            sum(_restarts(pod) for pod in mine if _runs(pod)),
         )
 
 
@@ -135,13 +140,21 @@ def job_of(pod: Object) -> Job | None:
     owner = next((item for item in pod["metadata"].get("ownerReferences", ()) if item.get("controller")), None)
     if owner is None or owner["kind"] in ("DaemonSet", "Node"):
         return None
-    return Job(pod["metadata"]["namespace"], owner["kind"], owner["name"])
+    namespace, labels = pod["metadata"]["namespace"], pod["metadata"].get("labels", {})
+    if owner["kind"] == "RayCluster" and labels.get(_NAME_LABEL, owner["name"]) != owner["name"]:
+        # A RayJob that starts again makes a cluster of another name.
+        return Job(namespace, "RayJob", labels[_NAME_LABEL])
+    return Job(namespace, owner["kind"], owner["name"])
 
 
 def _runs(pod: Object) -> bool:
     runs = pod.get("status", {}).get("phase") == "Running" and is_ready(pod)
     # A pod that is being deleted still runs, and its job counts on it no more.
     return runs and "deletionTimestamp" not in pod["metadata"]
+
+
+def _restarts(pod: Object) -> int:
+    return sum(container.get("restartCount", 0) for container in pod["status"].get("containerStatuses", ()))
 
 
 def is_ready(item: Object) -> bool:

@@ -159,7 +159,10 @@ class Timeline:
     def _resumed(self, now: Snapshot) -> bool:
         earlier = self._before.jobs.items()
         # Pods that came anew have other uids; after a reboot the same pods may run again.
-        self._interrupted = self._interrupted or any(not pods.running <= now.jobs[job].running for job, pods in earlier)
+        # Their containers may have ended and started between two reads.
+        self._interrupted = self._interrupted or any(
+            not pods.running <= now.jobs[job].running or now.jobs[job].restarts > pods.restarts for job, pods in earlier
+        )
         # Pods may have come anew on other nodes, so their number counts and not which they are.
         whole = all(len(now.jobs[job].running) >= len(pods.running) for job, pods in earlier)
         return bool(earlier) and self._interrupted and whole

@@ -12,9 +12,13 @@ from ...config.errors import CommandError
 from ...config.loading.project import Project
 from ...planning.delivery.pipeline_steps import ASSEMBLY
 from ...planning.delivery.promotable import promotable, promoted_names
-from ..cdk.app import now_context
+from ..cdk.app import now_context, runs_our_app
+from ..cdk.app import synthesize as synthesize_app
 from ..cdk.cli import run_app
+from ..cdk.store import VALIDATION_REPORT
+from ..cdk.synthesis import refusals, refused
 from ..output.console import write_line
+from ..output.moving import under_way
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +50,17 @@ def synthesize(root: Path, *, stand_in: bool = False) -> Path:
         CommandError: the app or the CDK refuses; both have said why.
         InvalidFile: the project cannot be promoted as it is.
     """
-    folder = root / ASSEMBLY
-    if run_app(root, "synth", "--quiet", output=folder, context=context(Project.at(root), stand_in=stand_in)):
-        raise CommandError("the synthesis failed", "fix what is said above")
+    folder, messages = root / ASSEMBLY, context(Project.at(root), stand_in=stand_in)
+    if not runs_our_app(root):
+        if run_app(root, "synth", "--quiet", output=folder, context=messages):
+            raise CommandError("the synthesis failed", "fix what is said above")
+        return folder
+    under_way("synthesizing and validating")
+    # The app leaves the report of an earlier run where its validator is off.
+    (folder / VALIDATION_REPORT).unlink(missing_ok=True)
+    problem = synthesize_app(root, messages, folder)
+    if problem is not None:
+        raise CommandError(f"the synthesis failed:\n{problem}", "`cdk synth` shows the whole output")
+    if problems := refusals(folder):
+        raise refused(problems)
     return folder

@@ -16,8 +16,8 @@ from ...config.settings.environment import Environment
 from ...planning.rules.framework.acknowledgements import accepted_by
 from ...planning.rules.framework.rule import Problem
 from ..aws.calls import Reader
+from ..aws.questions import ask_all
 from ..aws.unseen import Unseen, code_of
-from ..checks.runner import ask_all
 from .quota_codes import Codes
 
 

@@ -17,13 +17,16 @@ from ...config.settings.environment import Environment
 from ...planning.simulation.assumptions import Assumptions
 from ...planning.simulation.traces.trace import latest
 from ..arguments import add_date, add_name, load
+from ..aws.account import is_sandboxed
 from ..benchmarks.command import parsed
+from ..cdk.app import environment_context
+from ..cdk.inputs import SynthesisInputs
 from ..cdk.progress import Progress
+from ..cdk.synthesis import assembly_of
 from ..effects.quota_effect import trace_file
 from ..environments.checked import stop_on_errors
 from ..environments.costs import today
 from ..output.console import REPORTS, from_here, write_file, write_json, write_line
-from ..output.moving import under_way
 from ..simulation.decisions import decide
 from ..simulation.document import Simulation
 from ..simulation.policies import policy_of
@@ -36,7 +39,6 @@ from .drawing_file import drawing_file
 from .live import observed
 from .page import document, page
 from .scene import Scene
-from .synthesis import synthesized
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,11 +106,13 @@ def _draw(args: argparse.Namespace, loaded: LoadedEnvironment, assembly: Assembl
 def _assembly(args: argparse.Namespace, loaded: LoadedEnvironment) -> Assembly:
     if args.assembly:
         return read_assembly(args.assembly, loaded.environment.name)
-    progress = Progress()
-    under_way("synthesizing")
-    assembly = synthesized(args.project, args.environment, loaded)
-    progress.say("synthesize", progress.elapsed)
-    return assembly
+    environment = loaded.environment
+    context = environment_context(args.project, args.environment, environment)
+    if is_sandboxed(environment, args.sandbox):
+        context |= {"chart": "stand-in"}
+    # The report shows no charts, so the app may use stand-ins for those that are not fetched.
+    with assembly_of(SynthesisInputs.of(args.project, loaded, context), Progress()) as stored:
+        return read_assembly(stored.folder, environment.name)
 
 
 def _scene(args: argparse.Namespace, loaded: LoadedEnvironment, findings: list[Finding], assembly: Assembly) -> Scene:

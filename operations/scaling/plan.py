@@ -22,7 +22,7 @@ from ..aws.account import Account
 from ..aws.clusters import Cluster, Node, existing_cluster
 from ..aws.clusters import nodes as cluster_nodes
 from ..capacity.plan_file import FileEdit
-from ..cdk.deployment import cdk_for, failure
+from ..cdk.deployment import cdk_for
 from ..cdk.progress import Progress
 from ..commands.deploy import findings_before
 from ..effects.document import ChangeSet, change_set
@@ -281,10 +281,8 @@ def _unnamed(request: Request, environment: Environment, members: Sequence[Node]
 
 def _changes(request: Request, edited: LoadedEnvironment, account: Account, leaving: int) -> ChangeSet:
     """What a deployment of the new count would do once the nodes have gone. The file is not touched for it."""
-    progress = Progress()
     cdk = cdk_for(request.arguments(), edited, {request.group: request.count})
-    if cdk.follow(progress, "synth", "--quiet", f"{cdk.environment}/*"):
-        raise failure(cdk, progress)
-    under_way("comparing with what is deployed")
-    environment = edited.environment
-    return change_set(environment, account, request.project, cdk.assembly, leaving={request.group: leaving})
+    with cdk.synthesized(Progress()) as assembly:
+        under_way("comparing with what is deployed")
+        leaves = {request.group: leaving}
+        return change_set(edited.environment, account, request.project, assembly.folder, leaving=leaves)

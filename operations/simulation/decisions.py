@@ -1,6 +1,6 @@
 """What Kueue would decide about work: from a policy and submissions, or from a snapshot on, to an outcome."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -12,7 +12,7 @@ from ...planning.quota.amounts import accelerators, is_accelerator
 from ...planning.quota.policy import countable_groups, environment_policy
 from ...planning.quota.stock import Stock
 from ...planning.quota.team_names import cluster_queue, team_namespace
-from ...planning.simulation.assumptions import Assumptions
+from ...planning.simulation.assumptions import DEFAULT_SECONDS, Assumptions
 from ...planning.simulation.kueue.admitted import work_in
 from ...planning.simulation.kueue.budgets import Budget
 from ...planning.simulation.kueue.events import Change, simulate
@@ -21,6 +21,7 @@ from ...planning.simulation.kueue.policy import Policy as KueuePolicy
 from ...planning.simulation.kueue.policy import check, policy
 from ...planning.simulation.kueue.work import amount
 from ...planning.simulation.snapshot import Snapshot, comes_at, name_of
+from ...planning.simulation.summary.forecast import Forecast, forecast
 from ...planning.simulation.summary.outcome import JobOutcome, Level, Outcome, Run, Stop
 from ...planning.simulation.team_budgets import before_budgets, budget_uses, following_budgets, team_budgets
 from .policies import UNDATED, Policy, State, following_states, policy_of
@@ -100,6 +101,28 @@ def remaining(snapshot: Snapshot, environment: Environment, name: str, assumptio
         raise LookupError(name)
     state.waiting.remove(requested)
     return _continued(environment, state, requested, assumptions)
+
+
+def forecast_from(snapshot: Snapshot, job: str, simulate: Callable[[Snapshot], Outcome]) -> Forecast:
+    """The forecast of a job from a snapshot on.
+
+    Work whose end is unknown never ends in the simulation. A job that would start if it ended may start.
+
+    Args:
+        snapshot: Everything that Kubernetes shows.
+        job: The name of the job's Workload.
+        simulate: Continues from a snapshot.
+
+    Raises:
+        CommandError: Kueue refuses the policy, or nothing would ever run.
+        LookupError: the simulation has no such job.
+    """
+    result = forecast(simulate(snapshot), job)
+    if result.starts_in is not None or not snapshot.open_ended:
+        return result
+    if forecast(simulate(snapshot.assuming_end_in(DEFAULT_SECONDS)), job).starts_in is None:
+        return result
+    return result._replace(unknown_ends=snapshot.open_ended)
 
 
 def current_policy(snapshot: Snapshot, environment: Environment) -> KueuePolicy:

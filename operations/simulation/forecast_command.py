@@ -13,7 +13,6 @@ from ...config.settings.environment import Environment
 from ...planning.simulation.assumptions import AS_IN_THE_FILE, DEFAULT_SECONDS, NOBODY_ELSE, Assumptions
 from ...planning.simulation.planned_workload import ONE_SET, planned_workload
 from ...planning.simulation.snapshot import Snapshot
-from ...planning.simulation.summary.forecast import forecast
 from ...planning.simulation.summary.outcome import Outcome
 from ..arguments import add_name, add_sandbox, as_time, load
 from ..kubernetes.job_manifests import planned_jobs
@@ -21,7 +20,7 @@ from ..output.console import write_answer
 from ..output.moving import under_way
 from .assumption_options import add_assumptions, assumptions_of
 from .cluster_state import add_snapshot, snapshot_of
-from .decisions import ENGINES, continued
+from .decisions import ENGINES, continued, forecast_from
 from .forecast_lines import assumption_lines, forecast_lines
 from .policies import following_sentences
 
@@ -53,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def answer(args: argparse.Namespace, continued: Continue) -> int:
-    """Print the forecast of a job. Returns 1 where it never starts. Raises CommandError."""
+    """Print the forecast of a job. Returns 1 where it never starts, or at an unknown time. Raises CommandError."""
     loaded = load(args)
     environment = loaded.environment
     plan = planned_jobs(loaded, [args.job])[args.job]
@@ -67,8 +66,9 @@ def answer(args: argparse.Namespace, continued: Continue) -> int:
     priority = environment.governance.priorities.get(plan.job.priority or "", 0)
     planned = planned_workload(plan, priority, snapshot.taken)
     under_way("simulating")
-    outcome = continued(snapshot, environment, planned, args.duration, assumptions)
-    result = forecast(outcome, plan.name)
+    result = forecast_from(
+        snapshot, plan.name, lambda state: continued(state, environment, planned, args.duration, assumptions)
+    )
     sentences = (
         *snapshot.assumptions,
         f"{args.job} runs for {args.duration / 3600:g} h",

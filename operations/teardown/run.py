@@ -81,14 +81,20 @@ class Run:
         paths = [f"{name}/{stack.removeprefix(f'{name}-')}" for stack in stacks]
         of_network = self.seen.network is not None and self.seen.network[0] in stacks
         for attempt in range(1, _ATTEMPTS + 1):
-            watch(self.cdk, self.progress)
-            # --force: whether to delete was asked before, with the whole plan.
-            if not paths or not self.cdk.follow(self.progress, "destroy", *paths, "--force"):
+            if not paths or self._destroyed(paths):
                 return
             if attempt < _ATTEMPTS and of_network and self._free():
                 self.progress.say(stacks[0], "is deleted again, without what kept it")
                 continue
             raise self._failure()
+
+    def _destroyed(self, paths: list[str]) -> bool:
+        """Have the CDK CLI delete stacks of the app; False if it failed."""
+        with self.cdk.synthesized(self.progress, incomplete=True) as assembly:
+            # A synthesis by the CDK CLI ends what `watch` began, so the deletion is watched from here.
+            watch(self.cdk, self.progress)
+            # --force: the user has confirmed the whole plan.
+            return not self.cdk.follow(self.progress, "destroy", *paths, "--force", assembly=assembly)
 
     def _failure(self) -> CommandError:
         """Why stacks were not deleted: every resource with CloudFormation's reason, else what the CLI says."""

@@ -14,7 +14,6 @@ from ..kubernetes.kubectl import Refused, way
 
 # Owners of pods that come with every cluster; whatever else owns a running pod is somebody's work.
 _OF_THE_CLUSTER: Final = ("DaemonSet", "Node", "ReplicaSet", "StatefulSet")
-_ENDED: Final = ("succeeded", "failed")
 _POLL_SECONDS: Final = 2.0
 # As long as an elastic job may take to save its state.
 _WAIT_SECONDS: Final = 660.0
@@ -45,7 +44,9 @@ def end_work(project: Path, environment: Environment, account: Account, progress
     """Delete the jobs of teams, and wait until nothing of them is left in a queue.
 
     Kueue keeps a ClusterQueue until no work is in it, so its stack could not be deleted. Jobs that wait go too: one of
-    them would start where another has ended. Source: Kueue 0.19, finalizer `kueue.x-k8s.io/resource-in-use`.
+    them would start where another has ended. So do jobs that have ended: Kubernetes keeps a claim while there are pods
+    that mount it, ended ones among them. Sources: Kueue 0.19, finalizer `kueue.x-k8s.io/resource-in-use`; Kubernetes
+    1.34, finalizer `kubernetes.io/pvc-protection`.
 
     Raises:
         CommandError: something has not ended in eleven minutes.
@@ -56,7 +57,7 @@ def end_work(project: Path, environment: Environment, account: Account, progress
         kubectl = way(project, environment, account)
         if kubectl is None or not kubectl.is_real:
             return
-        jobs = [job for job in read_cluster(kubectl, environment).jobs if job.team and job.state not in _ENDED]
+        jobs = [job for job in read_cluster(kubectl, environment).jobs if job.team]
         if jobs:
             kubectl.delete([_reference(job.item) for job in jobs])
             progress.say("jobs", f"{len(jobs)} of teams are deleted; their pods end within their grace periods")

@@ -6,17 +6,20 @@ commit or a tag.
 """
 
 import argparse
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
+from ...config.loading.load import LoadedEnvironment
 from ..arguments import load
 from ..cdk.app import environment_context
+from ..cdk.inputs import SynthesisInputs
+from ..cdk.progress import Progress
+from ..cdk.synthesis import assembly_of
 from ..effects.changes import ResourceChange, changes, short
-from ..effects.templates import pairs
+from ..effects.templates import Template, pairs, synthesized
 from ..output.console import write_answer
 from .other_version import interpreter, is_noticed, synthesis
 
@@ -40,14 +43,14 @@ def run(args: argparse.Namespace) -> int:
     """Returns 1 where a difference replaces, removes, interrupts or rolls something, or is refused."""
     loaded = load(args)
     name, project = loaded.environment.name, args.project
-    context = environment_context(project, args.environment)
+    context = environment_context(project, args.environment, loaded.environment)
     if args.stand_in or args.sandbox or loaded.environment.account == SANDBOX_ACCOUNT:
         context["chart"] = "stand-in"
     with tempfile.TemporaryDirectory(prefix="podwright-versions-") as folder:
         existing = Path(folder)
         python, path = interpreter(args.old, existing / "old")
         old = synthesis(project, python, path, context, existing / "before", name)
-        new = synthesis(project, sys.executable, None, context, existing / "after", name)
+    new = _templates(project, loaded, context)
     resource_changes = changes(pairs(old, new), name)
     noticed = [change for change in resource_changes if is_noticed(change)]
     write_answer(
@@ -56,6 +59,12 @@ def run(args: argparse.Namespace) -> int:
         lines(name, resource_changes, noticed, whole=args.all),
     )
     return 1 if noticed else 0
+
+
+def _templates(project: Path, loaded: LoadedEnvironment, context: Mapping[str, str]) -> dict[str, Template]:
+    """Returns the templates of an environment as this podwright synthesizes it."""
+    with assembly_of(SynthesisInputs.of(project, loaded, context), Progress()) as stored:
+        return synthesized(stored.folder, loaded.environment.name)
 
 
 def plain(change: ResourceChange, environment: str) -> dict[str, Any]:

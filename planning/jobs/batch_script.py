@@ -6,9 +6,9 @@ from typing import Final
 from ...config.catalog.instance_types import LOGICAL_CORES, Catalog, ranks_per_device
 from ...config.settings.environment import Environment
 from ...config.settings.jobs.sbatch import SbatchJob
+from .launcher import TORCHRUN, launch_of
 from .plan import Planner
 
-_LAUNCHER: Final = "torchrun"
 _PORT: Final = 29500
 # Slurm expands these when the job runs; everything else is text.
 _PEERS: Final = f'--nnodes="$SLURM_NNODES" --rdzv-backend=c10d --rdzv-endpoint="$MASTER_ADDR:{_PORT}"'
@@ -62,8 +62,9 @@ def _srun(environment: Environment, job: SbatchJob, processes: int) -> str:
     if mounts := ",".join(f"{source}:{path}" for path, source in _mounts(environment, job).items()):
         words.append(f"--container-mounts={mounts}")
     text = shlex.join(words)
-    if job.command[:1] == (_LAUNCHER,):
-        launched = f"{_LAUNCHER} {_PEERS} --nproc-per-node={processes} {shlex.join(job.command[1:])}"
+    if launch := launch_of(job.command):
+        count = shlex.quote(launch.dropped.get("nproc-per-node", str(processes)))
+        launched = f"{TORCHRUN} {_PEERS} --nproc-per-node={count} {shlex.join((*launch.retained, *launch.script))}"
         # The variables are those of the node, so a shell in the container reads them.
         return f"{text} bash -c {shlex.quote(launched)}"
     return f"{text} {shlex.join(job.command)}".rstrip()

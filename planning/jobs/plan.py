@@ -13,7 +13,7 @@ from ...config.settings.environment import Environment
 from ...config.settings.governance.teams import Engine
 from ...config.settings.groups import InstanceGroup
 from ...config.settings.jobs.base import DistributedJob, Job
-from ...config.settings.jobs.kinds import GpuShare, JobSet, RayHead
+from ...config.settings.jobs.kinds import GpuShare, RayHead
 from ...config.settings.jobs.pods import Toleration
 from ...config.settings.jobs.pytorch import Checkpoints, HyperPodPyTorchJob
 from ...config.settings.software import job_variables
@@ -23,15 +23,12 @@ from ..quota.amounts import CPU, EFA, GPU, MEMORY, NEURON, Quantities
 from .mlflow import TRACKING_URI
 from .pod_size import job_allocatable
 from .queue import QueuePlacement, queue_placement
+from .rendezvous import Rendezvous, rendezvous
 from .topology import Placement, placement
 
 _SHM_PART: Final = 4
 # What Amazon's EFA images set aside, and its samples ask for. Source: SageMaker Developer Guide, training operator.
 _HUGE_PAGES_MIB: Final = 5120
-JOBSET_NODE: Final = "node"
-"""What a JobSet calls the Job that its pods are of."""
-# That of torchrun. Source: PyTorch documentation, torchrun.
-_MASTER_PORT: Final = "29500"
 GROUP_LABEL: Final = "sagemaker.amazonaws.com/instance-group-name"
 TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
 ARCHITECTURE_LABEL: Final = "kubernetes.io/arch"
@@ -55,6 +52,8 @@ class PodPlan(NamedTuple):
     """Whether NVLink joins its pods across instances."""
     scratch: str | None
     """Folder of the node that is its team's own, where the job has scratch."""
+    rendezvous: Rendezvous
+    """Variables with which its processes find those of the other pods; those of the job win."""
 
     device: str
     """What one of its group's accelerators, or the partition that it asks for, is called."""
@@ -203,7 +202,7 @@ class Planner:
         # Images are built for one architecture, and nodes of the other would only fail to start them.
         if rows[0].architecture != "x86_64":
             selector[ARCHITECTURE_LABEL] = rows[0].kubernetes_architecture
-        return PodPlan(
+        pod = PodPlan(
             resources=resources,
             limits={name: amount for name, amount in limits.items() if amount != resources[name]},
             huge_pages_mib=huge_pages,
@@ -224,7 +223,9 @@ class Planner:
             scratch=self._scratch(job, rows),
             device=next(name for name in self.devices(job) if name != EFA),
             ranks_per_device=min(ranks_per_device(row, variables.get(LOGICAL_CORES)) for row in rows),
+            rendezvous=Rendezvous({}, {}),
         )
+        return pod._replace(rendezvous=rendezvous(name, job, pod.ranks))
 
     def _scratch(self, job: Job, rows: tuple[InstanceType, ...]) -> str | None:
         """The folder of the node that a job's pods have as scratch: the one that a team's pods may mount."""
@@ -290,9 +291,6 @@ class Planner:
             }
             if job.parallelism.expert_tensor:
                 variables["EXPERT_TENSOR_PARALLEL_SIZE"] = str(job.parallelism.expert_tensor)
-        if isinstance(job, JobSet):
-            # By the names that JobSet gives to pods: set, replicated Job, number of the Job, number of the pod.
-            variables |= {"MASTER_ADDR": f"{name}-{JOBSET_NODE}-0-0.{name}", "MASTER_PORT": _MASTER_PORT}
         checkpoints: Checkpoints | None = getattr(job, "checkpoints", None)
         if checkpoints:
             specified = {"CHECKPOINT_DIR": checkpoints.path, "CHECKPOINT_S3_URI": checkpoints.s3}

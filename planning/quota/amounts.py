@@ -202,7 +202,7 @@ def amount_of(resource: str, written: Any) -> int:
 def in_words(resource: str, amount: int) -> str:
     """`amount` for people: `192 vCPUs`, `2,048 GiB`, `8 GPUs`, `14 mig-1g.18gb`."""
     unit = {CPU: "vCPU", MEMORY: "GiB", GPU: "GPU", NEURON: "Neuron device", EFA: "EFA interface"}.get(resource)
-    number = f"{amount / {CPU: 1000, MEMORY: 1024}.get(resource, 1):,.6g}"
+    number = f"{amount / {CPU: 1000, MEMORY: 1024}.get(resource, 1):,.9g}"
     if unit is None or unit == "GiB":
         return f"{number} {unit or resource.rpartition('/')[2]}"
     return f"{number} {unit}{'' if number == '1' else 's'}"

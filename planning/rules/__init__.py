@@ -6,7 +6,7 @@ from .engines import kai, kueue, task_governance, yunikorn  # noqa: F401
 from .environment import environment, gates, template  # noqa: F401
 from .framework.rule import RULES, Problem, Rule
 from .groups import benchmarks, groups, lifecycle, nodes, software, updates  # noqa: F401
-from .jobs import job_endpoints, job_pods, job_quotas, jobs, recipes  # noqa: F401
+from .jobs import job_endpoints, job_pods, job_quotas, jobs, launchers, recipes  # noqa: F401
 from .network import addresses, network  # noqa: F401
 from .observability import alerts, budget, dashboards, observability  # noqa: F401
 from .pages import explain

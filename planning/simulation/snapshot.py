@@ -1,7 +1,8 @@
 """The state of a cluster as Kubernetes has it: policy, nodes and work, from which a forecast continues."""
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +21,8 @@ COMMAND: Final = (
     "workloadpriorityclasses,nodes,workloads --all-namespaces --output=json"
 )
 """Prints one."""
+_LEAST_HISTORY: Final = 3
+"""The number of jobs that have to have ended in a queue before their durations count."""
 Object = Mapping[str, Any]
 
 
@@ -33,15 +36,38 @@ class Snapshot(NamedTuple):
     workloads: tuple[Object, ...]
     """Those that have not ended, and are not switched off."""
     seconds: Mapping[str, float]
-    """How long each of them runs in all, by `NAMESPACE/NAME`."""
+    """The duration of each, by `NAMESPACE/NAME`; infinite for one that has run too long for an estimate."""
     assumptions: tuple[str, ...]
+
+    @property
+    def running(self) -> dict[str, float]:
+        """The admission times of the Workloads that run, by `NAMESPACE/NAME`."""
+        times = {name_of(item): condition(item, "Admitted") for item in self.workloads}
+        return {name: time for name, time in times.items() if time is not None}
+
+    @property
+    def open_ended(self) -> tuple[str, ...]:
+        """The Workloads that run and whose end is unknown, by `NAMESPACE/NAME`."""
+        return tuple(name for name in self.running if self.seconds[name] == math.inf)
+
+    @property
+    def first_end(self) -> float:
+        """Seconds until the first Workload ends; infinite where no end is known."""
+        return min((since + self.seconds[name] - self.taken for name, since in self.running.items()), default=math.inf)
+
+    def assuming_end_in(self, seconds: float) -> "Snapshot":
+        """A copy of this snapshot in which each Workload with an unknown end ends in `seconds` from now."""
+        running = self.running
+        known = {name: self.taken - running[name] + seconds for name in self.open_ended}
+        return self._replace(seconds={**self.seconds, **known})
 
 
 def read_snapshot(text: str, default_seconds: float) -> Snapshot:
     """The snapshot in what `COMMAND` prints.
 
-    Work that has not ended runs as long as the median of what ended in its queue, and `default_seconds` where nothing
-    did; at most as long as it may, and at least as long as it has.
+    Work that waits runs as long as the median of what ended in its queue. Work that runs lasts as long as the median of
+    what lasted longer than it has. In a queue in which little has ended, that is `default_seconds`. If nothing lasted
+    longer, the duration is unknown. No work runs longer than its own limit.
 
     Raises:
         InvalidValue: it is no list of objects, or has no queues.
@@ -67,19 +93,37 @@ def read_snapshot(text: str, default_seconds: float) -> Snapshot:
     # kubectl prints no time of its own; the newest that an object tells is closest to it.
     taken = max(times)
     by_name = {name_of(item): item for item in workloads}
-    typical = _typical(ended, by_name)
-    seconds = {name_of(item): _seconds(item, by_name, typical, default_seconds, taken) for item in waiting}
-    guessed = sum(1 for item in waiting if queue_of(item) not in typical)
-    known_to_last = len(waiting) - guessed
-    assumptions = (
-        [f"{known_to_last} jobs run as long as the median of what ended in their queue"] if known_to_last else []
-    )
-    assumptions += (
-        [f"{guessed} jobs run for {default_seconds / 3600:g} h, as nothing has ended in their queue"] if guessed else []
-    )
+    durations = _durations(ended, by_name)
+    # The durations of few jobs say little: the first that crashes lasts seconds.
+    history = {queue: times for queue, times in durations.items() if len(times) >= _LEAST_HISTORY}
+    seconds = {name_of(item): _seconds(item, by_name, history, default_seconds, taken) for item in waiting}
     return Snapshot(
-        taken, tuple(item for item in known if item["kind"] != "Workload"), waiting, seconds, tuple(assumptions)
+        taken,
+        tuple(item for item in known if item["kind"] != "Workload"),
+        waiting,
+        seconds,
+        tuple(_assumptions(waiting, seconds, history, default_seconds)),
     )
+
+
+def _assumptions(
+    workloads: Sequence[Object], seconds: Mapping[str, float], history: Mapping[str, Sequence[float]], default: float
+) -> Iterator[str]:
+    """The assumptions about durations, as sentences."""
+    known = [item for item in workloads if seconds[name_of(item)] < math.inf]
+    measured = sum(1 for item in known if queue_of(item) in history)
+    if measured:
+        yield (
+            f"{measured} jobs run as long as the median of jobs that ended in their queue; for running jobs, the "
+            "median of jobs that lasted longer than they have run"
+        )
+    if guessed := len(known) - measured:
+        yield f"{guessed} jobs run for {default / 3600:g} h, as fewer than {_LEAST_HISTORY} have ended in their queue"
+    if unknown := len(workloads) - len(known):
+        yield (
+            f"{unknown} jobs have run longer than everything that ended in their queue, or than {default / 3600:g} h "
+            f"where fewer than {_LEAST_HISTORY} have: when they end is unknown"
+        )
 
 
 def comes_at(workload: Object, taken: float) -> float:
@@ -114,8 +158,8 @@ def _began(workload: Object, by_name: Mapping[str, Object]) -> float | None:
     return condition(first, "Admitted")
 
 
-def _typical(ended: list[Object], by_name: Mapping[str, Object]) -> dict[str, float]:
-    """The median duration of what ended, by queue; elastic jobs end with their last slice."""
+def _durations(ended: list[Object], by_name: Mapping[str, Object]) -> dict[str, list[float]]:
+    """The durations of what ended, by queue; elastic jobs end with their last slice."""
     replaced = {slice_before(item) for item in by_name.values() if condition(item, "Admitted") is not None}
     durations: dict[str, list[float]] = {}
     for item in ended:
@@ -124,18 +168,24 @@ def _typical(ended: list[Object], by_name: Mapping[str, Object]) -> dict[str, fl
             continue
         if started is not None and finished is not None:
             durations.setdefault(queue_of(item), []).append(max(finished - started, 0.0))
-    return {queue: median(values) for queue, values in durations.items()}
+    return durations
 
 
 def _seconds(
-    workload: Object, by_name: Mapping[str, Object], typical: Mapping[str, float], default: float, taken: float
+    workload: Object,
+    by_name: Mapping[str, Object],
+    history: Mapping[str, Sequence[float]],
+    default: float,
+    taken: float,
 ) -> float:
-    """How long a Workload runs in all, since its own admission."""
+    """The duration of a Workload since its own admission."""
     started, began = condition(workload, "Admitted"), _began(workload, by_name)
     most = workload["spec"].get("maximumExecutionTimeSeconds")
-    seconds = typical.get(queue_of(workload), default)
-    if most is not None:
-        seconds = min(seconds, float(most))
+    durations = history.get(queue_of(workload), [default])
+    elapsed = None if began is None else taken - began
+    # A job that has run for so long is none of those that ended sooner.
+    longer = durations if elapsed is None else [each for each in durations if each > elapsed]
+    seconds = min(median(longer) if longer else math.inf, math.inf if most is None else float(most))
     if started is None or began is None:
         return seconds
     return max(seconds - (started - began), taken - started)

@@ -18,10 +18,11 @@ from cfnlint.helpers import TEMPLATED_PROPERTY_CFN_PATHS
 from cfnlint.jsonschema import CfnTemplateValidator
 from cfnlint.jsonschema.exceptions import ValidationError
 from cfnlint.rules import CloudFormationLintRule
+from cfnlint.rules.jsonschema.CfnLintJsonSchema import CfnLintJsonSchema
 from cfnlint.template import Template
 
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
-from ..protocol.json_objects import JsonObject
+from ..protocol.json_objects import JsonObject, with_shared_text
 from . import parameters, schemas
 from .evaluate import KNOWN_AFTER_APPLY, Evaluator
 from .graph import order
@@ -60,6 +61,10 @@ def _property_rule() -> CloudFormationLintRule:
     """The rule for properties, with its children."""
     rules = get_rules([], _IGNORED_RULES, ["E"], {}, False)
     rules.run(None, Template(None, {"Resources": {}}))  # wires the child rules
+    for rule in rules:
+        if isinstance(rule, CfnLintJsonSchema):
+            # Lists of instance classes by region repeat few names: 34 MB become 9.
+            rule._schema = with_shared_text(rule._schema)
     return rules.rules["E3002"]
 
 

@@ -23,6 +23,7 @@ _RECORD = "part.json"
 _UNFINISHED = ".building"
 _LOCK = "install.lock"
 _TOOLCHAIN = "toolchain"
+_DEFINITIONS = "definitions"
 
 
 class State(StrEnum):
@@ -61,6 +62,11 @@ class Cache:
     def toolchain(self) -> Path:
         """The folder of a Go toolchain that podwright fetched, with Go's own caches."""
         return self.root / _TOOLCHAIN
+
+    @property
+    def definitions(self) -> Path:
+        """The folder of custom resource definitions as API servers stored them."""
+        return self.root / _DEFINITIONS
 
     def folder(self, part: Part) -> Path:
         """Where an installed part lies."""
@@ -156,4 +162,5 @@ def _running_from(folder: Path) -> Iterator[int]:
 
 
 def _is_ours(folder: Path) -> bool:
-    return folder.name == _TOOLCHAIN or folder.name.endswith(_UNFINISHED) or (folder / _RECORD).is_file()
+    is_named = folder.name in (_TOOLCHAIN, _DEFINITIONS) or folder.name.endswith(_UNFINISHED)
+    return is_named or (folder / _RECORD).is_file()

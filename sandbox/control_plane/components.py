@@ -4,15 +4,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from ..kubernetes.certificates import Authority
-from .kubectl import account_token
+from ..kubernetes.ray_dashboard import RayDashboard
+from .cluster_api import account_token
 from .operators import CONFIGURATION, TIME_SCALE, Operator, operator, settings_of
 from .processes import Component, Ports
-from .ray_dashboard import RayDashboard
 from .webhooks import mount_secret
 
 _SERVICE_CIDR = "10.96.0.0/16"
+SERVICE_ADDRESS: Final = "10.96.0.1"
+"""Of the Service `kubernetes`, the first of the range."""
 _ACCOUNTS = ("system:serviceaccounts",)
 _PODS = Path(__file__).with_name("pods.yaml")
 _AUDIT = Path(__file__).with_name("audit.yaml")
@@ -76,7 +79,7 @@ class Components:
         proxy_client = proxy.client("front-proxy-client", "front-proxy-client")
         kubelets = Authority.open(self._keys / "kubelets")
         kubelet_client = kubelets.client("kube-apiserver", "kube-apiserver")
-        server = authority.server("kube-apiserver", _NAMES_IN_CLUSTER)
+        server = authority.server("kube-apiserver", _NAMES_IN_CLUSTER, SERVICE_ADDRESS)
         # Of this pair the key alone is used: it signs tokens.
         accounts = authority.client("service-accounts", "service-accounts")
         options = {
@@ -176,6 +179,8 @@ class Components:
         if operator.name == "kuberay":
             # Only what is not on loopback goes by a proxy.
             variables["HTTP_PROXY"] = f"http://127.0.0.1:{self.ports.ray_dashboard}"
+            # Nothing runs Ray. The kubelet of a real node would ask its ports, and end the containers.
+            variables["ENABLE_PROBES_INJECTION"] = "false"
         ready = f"http://{operator.health_address}/{operator.ready}"
         return Component(operator.name, command, ready, variables, mount)
 

@@ -2,25 +2,29 @@
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from ...config.catalog.charts import KAI
 from ...config.errors import CommandError
+from ...planning.helm.operators import BASE_PARTS
+from ..kubernetes.api_objects import ApiObjects
 from ..kubernetes.certificates import Authority
+from ..kubernetes.ray_dashboard import RayDashboard
 from .cache import Cache, State
+from .cluster_api import apply, delete, wait_deleted
 from .components import Components
+from .definitions import KIND, Definitions, Etcd
 from .kai_programs import KaiPrograms
-from .kubectl import apply, delete, read_objects, wait_deleted, wait_served
+from .kubectl import read_objects
 from .operators import OWN, Name, Operator, is_settings, operator, release
 from .pins import KUBERNETES, Pins, pins
 from .processes import Ports, Processes, Running
-from .ray_dashboard import RayDashboard
 from .webhooks import Manifest, on_loopback
 
 _OPERATORS: Final = "operators.json"
 _PORTS: Final = "ports.json"
-_DEFINITION: Final = "CustomResourceDefinition"
 
 
 def pins_for(version: str, cache: Cache) -> Pins:
@@ -29,19 +33,33 @@ def pins_for(version: str, cache: Cache) -> Pins:
     return pins().of_minor(version) if minor and cache.state(minor) is State.INSTALLED else pins()
 
 
+def missing_parts(names: Iterable[str], pins: Pins, cache: Cache) -> list[str]:
+    """Return those of the named parts that are not installed, in the order of the build."""
+    required = set(names)
+    return [part.name for part in pins.parts if part.name in required and cache.state(part) is not State.INSTALLED]
+
+
 class ControlPlane:
     """The upstream programs of a Kubernetes control plane, whose data, keys and logs lie in one folder."""
 
     def __init__(self, folder: Path, pins: Pins, cache: Cache, time_scale: float = 1.0) -> None:
-        """Raises CommandError where a part of the control plane is not installed."""
-        absent = [part.name for part in pins.parts if cache.state(part) is not State.INSTALLED]
-        if absent:
-            raise CommandError(
-                f"the control plane lacks {', '.join(absent)}", "install it by `podwright sandbox kubernetes install`"
-            )
+        """Open the control plane of a folder, which starts with the operators that it had.
+
+        Args:
+            folder: Folder of its data, keys and logs.
+            pins: Versions of its parts.
+            cache: Cache that the parts are installed in.
+            time_scale: Factor for the waits of podwright's own operators.
+
+        Raises:
+            CommandError: Kubernetes, etcd, kwok, or the part of an operator that it had is not installed.
+        """
         self.version = pins.part(KUBERNETES).version
         """Of Kubernetes."""
-        self._folder = folder.resolve()
+        self.pins = pins
+        """Versions of its parts."""
+        self._folder, self._cache = folder.resolve(), cache
+        self._require(*BASE_PARTS, *self.operators)
         self._parts = {part.name: cache.folder(part) for part in pins.parts} | OWN
         self._time_scale = time_scale
         self._processes = Processes(self._folder / "processes")
@@ -57,16 +75,31 @@ class ControlPlane:
         return self._folder / "keys" / "admin.kubeconfig"
 
     @property
+    def objects(self) -> ApiObjects:
+        """The objects of its API server, as its administrator; it has been started."""
+        return ApiObjects(self.kubeconfig, self.definitions.apply)
+
+    @property
     def endpoint(self) -> str:
         """The URL of its API server, which has been started once."""
+        return f"https://127.0.0.1:{self.api_port}"
+
+    @property
+    def api_port(self) -> int:
+        """The port of its API server on loopback, which has been started once."""
         ports = Ports.read(self._folder / _PORTS)
         assert ports is not None, "it has been started"
-        return f"https://127.0.0.1:{ports.api}"
+        return ports.api
 
     @property
     def authority(self) -> bytes:
         """The certificate that signs the API server's, as PEM."""
-        return Authority.open(self._folder / "keys").file.read_bytes()
+        return self.users.file.read_bytes()
+
+    @property
+    def users(self) -> Authority:
+        """Signs the API server and its users."""
+        return Authority.open(self._folder / "keys")
 
     @property
     def kubelets(self) -> Authority:
@@ -146,9 +179,7 @@ class ControlPlane:
         """Let an operator's services lead to its new ports."""
         objects = on_loopback(release(item, self._parts[item.name]), item.services)
         served = {"Service", "APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
-        # kubectl refuses to apply nothing, which one without a service has.
-        if moved := [entry for entry in objects if entry["kind"] in served or _is_converted(entry)]:
-            apply(self.kubeconfig, moved)
+        apply(self.kubeconfig, [entry for entry in objects if entry["kind"] in served or _is_converted(entry)])
 
     @property
     def operators(self) -> list[Name]:
@@ -166,17 +197,18 @@ class ControlPlane:
             settings: What its configuration has in place of the release's, by key.
 
         Raises:
-            CommandError: Its objects are refused, or it does not get ready.
+            CommandError: Its part is not installed, its objects are refused, or it does not get ready.
         """
         if name in self.operators:
             return
+        self._require(name)
         components = self._running_components()
         item = operator(name, components.ports)
         objects = release(item, self._parts[name], settings)
         # It may have been uninstalled a moment ago.
         wait_deleted(self.kubeconfig, objects)
-        apply(self.kubeconfig, on_loopback(objects, item.services))
-        wait_served(self.kubeconfig, [entry["metadata"]["name"] for entry in objects if entry["kind"] == _DEFINITION])
+        self.definitions.apply([entry for entry in objects if entry["kind"] == KIND], item.services)
+        apply(self.kubeconfig, on_loopback([entry for entry in objects if entry["kind"] != KIND], item.services))
         with self._lock:
             if name == "kuberay":
                 self._dashboard = self._dashboard or components.ray_dashboard()
@@ -186,10 +218,34 @@ class ControlPlane:
                 self._restart(operator("kueue", components.ports))
             self._write_operators([*self.operators, name])
 
+    @property
+    def definitions(self) -> Definitions:
+        """Applies custom resource definitions to its API server; it has been started."""
+        etcd = Etcd(self._running_components().ports.etcd, Authority.open(self._folder / "keys" / "etcd"))
+        return Definitions(self._cache.definitions, self.pins.part(KUBERNETES).recipe, self.kubeconfig, etcd)
+
     def chart(self, name: str) -> Path | None:
-        """The folder of a Helm chart that one of its parts carries."""
-        folders = (part / "charts" / name for part in self._parts.values())
+        """Return the folder of a Helm chart that one of its installed parts contains."""
+        installed = (part for part in self.pins.parts if self._cache.state(part) is State.INSTALLED)
+        folders = (self._parts[part.name] / "charts" / name for part in installed)
         return next((folder for folder in folders if folder.is_dir()), None)
+
+    def deploy_kai(self) -> None:
+        """Run KAI as its Helm release says, which has just been installed or changed.
+
+        Raises:
+            CommandError: KAI's part is not installed, or a program of it does not get ready.
+        """
+        self._require(KAI)
+        self.kai.deploy(KAI)
+
+    def _require(self, *names: str) -> None:
+        """Raise CommandError if one of these parts is not installed."""
+        if absent := missing_parts(names, self.pins, self._cache):
+            raise CommandError(
+                f"the control plane lacks {', '.join(absent)}",
+                "`podwright sandbox kubernetes install ENV` builds what an environment needs",
+            )
 
     def restart(self, name: Name, settings: Mapping[str, Any] | None = None) -> None:
         """Start an operator again, if it runs and the configuration changed that the cluster has for it.
@@ -219,7 +275,7 @@ class ControlPlane:
         """Stop an operator and take its release away, except for its kinds and their objects."""
         if name in self.operators:
             item = operator(name, self._running_components().ports)
-            objects = [entry for entry in release(item, self._parts[name]) if entry["kind"] != _DEFINITION]
+            objects = [entry for entry in release(item, self._parts[name]) if entry["kind"] != KIND]
             delete(self.kubeconfig, objects)
             with self._lock:
                 self._processes.stop(name)
@@ -240,4 +296,4 @@ class ControlPlane:
 
 
 def _is_converted(item: Manifest) -> bool:
-    return item["kind"] == _DEFINITION and "webhook" in item["spec"].get("conversion", {})
+    return item["kind"] == KIND and "webhook" in item["spec"].get("conversion", {})

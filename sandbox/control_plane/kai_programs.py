@@ -10,7 +10,7 @@ from . import kai
 from .components import Components
 from .processes import Component, Processes, bound_ports
 
-_DEPLOYED_SECONDS: Final = 60.0
+_DEPLOYED_SECONDS: Final = 600.0
 _POLL_SECONDS: Final = 0.2
 
 

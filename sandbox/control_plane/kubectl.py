@@ -1,24 +1,17 @@
-"""Kubernetes objects as files, and the real kubectl that applies them."""
+"""Kubernetes objects as files, which kubectl makes of kustomizations."""
 
 import json
 import os
 import subprocess
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import yaml
 
 from ...config.errors import CommandError
 from ...operations.programs.helm import tool
-
-# The names of the definitions that are served.
-_SERVED: Final = """{{range .items}}{{$name := .metadata.name}}{{range .status.conditions -}}
-{{if and (eq .type "Established") (eq .status "True")}}{{$name}} {{end}}{{end}}{{end}}"""
-_SERVED_SECONDS: Final = 60.0
-_POLL_SECONDS: Final = 0.2
 
 
 def write_objects(file: Path, sources: Sequence[Path], namespace: str = "") -> None:
@@ -52,64 +45,9 @@ def read_objects(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines() if line != "---"]
 
 
-def apply(kubeconfig: Path, objects: Sequence[dict[str, Any]]) -> None:
-    """Apply objects on the server's side.
-
-    Raises:
-        CommandError: The API server refuses one.
-    """
-    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-    # To check them, kubectl would have the server put the schemas of all kinds together: seconds, and much memory.
-    _run(["apply", "--server-side", "--force-conflicts", "--validate=false", "--filename", "-"], kubeconfig, text)
-
-
-def wait_served(kubeconfig: Path, definitions: Sequence[str]) -> None:
-    """Wait until the kinds of these definitions are served: who starts before looks for them again after seconds.
-
-    `kubectl wait` fails where a new definition has no conditions yet.
-
-    Raises:
-        CommandError: They are not served after a minute.
-    """
-    arguments = ["get", "crd", "--output", f"go-template={_SERVED}"]
-    deadline = time.monotonic() + _SERVED_SECONDS
-    while not set(definitions) <= set(_run(arguments, kubeconfig).split()):
-        if time.monotonic() > deadline:
-            raise CommandError(f"not served after {_SERVED_SECONDS:.0f} s: {', '.join(definitions)}")
-        time.sleep(_POLL_SECONDS)
-
-
-def delete(kubeconfig: Path, objects: Sequence[dict[str, Any]]) -> None:
-    """Delete objects, those that are there; a namespace goes with all that is in it."""
-    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-    _run(["delete", "--ignore-not-found", "--wait=false", "--filename", "-"], kubeconfig, text)
-
-
-def wait_deleted(kubeconfig: Path, objects: Sequence[dict[str, Any]]) -> None:
-    """Wait until namespaces of these are gone that are being deleted: nothing can be made in them meanwhile."""
-    for name in [item["metadata"]["name"] for item in objects if item["kind"] == "Namespace"]:
-        namespace = find(kubeconfig, "namespace", name, name)
-        if namespace and "deletionTimestamp" in namespace["metadata"]:
-            _run(["wait", "--for=delete", f"namespace/{name}", "--timeout=120s"], kubeconfig)
-
-
-def find(kubeconfig: Path, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
-    """An object of the cluster; None without one."""
-    text = _run(["get", kind, name, "--namespace", namespace, "--ignore-not-found", "--output", "json"], kubeconfig)
-    return json.loads(text) if text else None
-
-
-def account_token(kubeconfig: Path, namespace: str, account: str) -> str:
-    """A token of a service account, for ten years."""
-    options = ["--namespace", namespace, "--duration", "87600h"]
-    return _run(["create", "token", account, *options], kubeconfig).strip()
-
-
-def _run(arguments: Sequence[str], kubeconfig: Path | None = None, text: str | None = None) -> str:
-    """Output of kubectl, which keeps what it learns of a server beside the kubeconfig: ports are used again."""
-    options = ["--kubeconfig", str(kubeconfig), "--cache-dir", str(kubeconfig.parent / "cache")] if kubeconfig else []
-    command = [str(tool("kubectl")), *options, *arguments]
-    result = subprocess.run(command, input=text, capture_output=True, text=True)
+def _run(arguments: Sequence[str]) -> str:
+    """Output of kubectl. Raises CommandError with its complaint."""
+    result = subprocess.run([str(tool("kubectl")), *arguments], capture_output=True, text=True)
     if result.returncode:
         raise CommandError(f"kubectl {arguments[0]} failed: {result.stderr.strip()}")
     return result.stdout

@@ -9,28 +9,18 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
 import yaml
 
-from .kubectl import find, read_objects
+from ...planning.helm.operators import Operator as Name
+from .cluster_api import find
+from .kubectl import read_objects
 from .processes import Ports
 from .webhooks import Manifest
 
-Name = Literal[
-    "kueue",
-    "training-operator",
-    "mpi-operator",
-    "kuberay",
-    "jobset",
-    "trainer",
-    "lws",
-    "hyperpod-training-operator",
-    "yunikorn",
-]
-NAMES: Final[tuple[Name, ...]] = get_args(Name)
 OWN: Final = {"hyperpod-training-operator": Path(__file__).parents[1] / "training_operator"}
-"""Folders of operators that are podwright's own, where upstream's is closed."""
+"""Folders of the operators that podwright contains, because upstream's source is closed."""
 TIME_SCALE: Final = "PODWRIGHT_TIME_SCALE"
 """The variable by which podwright's own operators know what to multiply their waits by."""
 CONFIGURATION: Final = "configuration.json"
@@ -229,5 +219,5 @@ def settings_of(operator: Operator, kubeconfig: Path) -> str:
     """The configuration that a cluster has for an operator, as YAML; empty for one without."""
     if not operator.settings:
         return ""
-    item = find(kubeconfig, "configmap", operator.namespace, operator.settings)
+    item = find(kubeconfig, "ConfigMap", operator.namespace, operator.settings)
     return item["data"][_SETTINGS] if item else ""

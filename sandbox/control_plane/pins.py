@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 import tomllib
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -52,6 +53,9 @@ class GoModule:
 
     sums: tuple[str, ...]
     """Lines of go.sum."""
+
+    systems: tuple[str, ...] = ()
+    """Values of sys.platform on which its programs run; every one if empty."""
 
     staging: str = ""
     """The version of the modules that its go.mod replaces by folders, which a module download leaves out."""
@@ -153,6 +157,8 @@ class Pins:
     wheels: tuple[PlatformWheel, ...] = ()
     minors: dict[str, Part] = field(default_factory=dict)
     """Kubernetes in the minor versions that can be had beside that of `parts`, by minor."""
+    build_seconds: dict[str, float] = field(default_factory=dict)
+    """Seconds that Go once took for each part, in the order of `parts`: shares of a build's progress."""
 
     @property
     def minor(self) -> str:
@@ -174,13 +180,17 @@ def pins() -> Pins:
     """The pins of this version of podwright."""
     data = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     etcd = _wheel(data["etcd"])
-    modules = [_module(row) for row in data["module"]]
+    modules = [
+        module for module in map(_module, data["module"]) if not module.systems or sys.platform in module.systems
+    ]
     parts = [Part("etcd", etcd.version, (etcd.program.rpartition("/")[2],), etcd)]
     parts += map(_part, modules)
-    wheels = tuple(PlatformWheel(**_with_tuples(row)) for row in data["wheel"])
+    names = {part.name for part in parts}
+    wheels = tuple(PlatformWheel(**_with_tuples(row)) for row in data["wheel"] if names.issuperset(row["parts"]))
     kubernetes = next(item for item in modules if item.name == KUBERNETES)
     minors = {minor: _part(_of_minor(kubernetes, row)) for minor, row in data["minors"].items()}
-    return Pins(_wheel(data["go"]), data["go"]["minimum"], tuple(parts), wheels, minors)
+    go = data["go"]
+    return Pins(_wheel(go), go["minimum"], tuple(parts), wheels, minors, data["build_seconds"])
 
 
 def minor_of(version: str) -> str:

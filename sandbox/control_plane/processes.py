@@ -19,7 +19,7 @@ from typing import Final
 from ...config.errors import CommandError
 from ...operations.programs.process import command_line
 
-_READY_SECONDS = 180.0
+_READY_SECONDS = 600.0
 # What others hold in memory they would do again; what holds data writes it to its disk.
 _STOP_SECONDS = {False: 3.0, True: 20.0}
 _POLL_SECONDS = 0.1

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from .kubectl import find
+from .cluster_api import find
 
 Manifest = dict[str, Any]
 _CERTIFICATE: Final = "tls.crt"
@@ -43,7 +43,7 @@ def called_services(item: Manifest) -> Iterator[Manifest]:
 
 def mount_secret(kubeconfig: Path, namespace: str, name: str, folder: Path) -> bool:
     """Write a Secret's data into a folder, as the kubelet does. Returns whether there are any."""
-    secret = find(kubeconfig, "secret", namespace, name)
+    secret = find(kubeconfig, "Secret", namespace, name)
     return write_files((secret or {}).get("data", {}), folder)
 
 

@@ -1,48 +1,44 @@
 """The real control planes under EKS clusters: one for each, below the sandbox's state directory."""
 
+import json
 import logging
 import shutil
 import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from werkzeug.serving import BaseWSGIServer
 
-from ...config.catalog.charts import HYPERPOD_DEPENDENCIES, KAI, KUEUE, YUNIKORN
+from ...config.catalog.charts import KAI
 from ...config.errors import CommandError
 from ...config.settings.governance.task_governance import ADDON
-from ...config.settings.platform import KUBEFLOW_TRAINER, KUBERAY, LEADER_WORKER_SET, TRAINING_OPERATOR
+from ...planning.helm.operators import BASE_PARTS, BY_OWNER, NODE_PARTS, enabled_operators, is_optional
 from ..control_plane.cache import Cache
-from ..control_plane.control_plane import ControlPlane, pins_for
-from ..control_plane.operators import Name
+from ..control_plane.control_plane import ControlPlane, missing_parts, pins_for
+from ..control_plane.pins import pins
 from ..hyperpod.kubelet_api import KubeletApi
 from ..hyperpod.kubelets import Kubelets, NodeService
 from ..hyperpod.pod_ends import DrillService, PodEnds
+from ..hyperpod.real_pods import HealthService, RealPods
+from ..kubernetes.api_objects import ApiObjects
 from ..kubernetes.cluster_objects import ApiError
 from ..kubernetes.secure_server import secure_server
+from ..nodes.cluster_services import cluster_objects
+from ..nodes.real_nodes import NODE_FAULTS, RealNodes
+from ..nodes.support import obstacle, programs
 from ..protocol.json_objects import JsonObject
 from .compute_domains import ComputeDomains
 from .task_governance import settings
 from .webhook_files import api_server_options
 
-_OPERATORS: Final[dict[str, tuple[Name, ...]]] = {
-    ADDON: ("kueue",),
-    KUEUE: ("kueue",),
-    YUNIKORN: ("yunikorn",),
-    HYPERPOD_DEPENDENCIES: ("training-operator", "mpi-operator"),
-    KUBERAY: ("kuberay",),
-    KUBEFLOW_TRAINER: ("jobset", "trainer"),
-    LEADER_WORKER_SET: ("lws",),
-    TRAINING_OPERATOR: ("hyperpod-training-operator",),
-}
-"""The operators that run here, by the add-on or chart that brings them, in the order in which they start."""
-
-_SWITCHES: Final[dict[Name, str]] = {"training-operator": "trainingOperators", "mpi-operator": "mpi-operator"}
-"""The values of HyperPod's chart that turn an operator off."""
+Clusters = Literal["real", "store", "installed"]
+"""Kind of new clusters: `installed` is real where the parts that the cluster needs are installed, else a store."""
+_NEEDS: Final = "needs.json"
 
 
-class Followed(NodeService, DrillService, Protocol):
+class Followed(NodeService, DrillService, HealthService, Protocol):
     """Who has the nodes, and says how pods on them end."""
 
 
@@ -60,23 +56,38 @@ class _Followers:
     """What plays the nodes of one cluster, and what runs on them."""
 
     kubelets: Kubelets
+    real_nodes: RealNodes | None
+    real_pods: RealPods | None
     pod_ends: PodEnds
     compute_domains: ComputeDomains
     logs: BaseWSGIServer
 
     @classmethod
-    def of(cls, plane: ControlPlane, region: str, cluster: str, service: Followed) -> "_Followers":
-        """Those of a cluster; the server of its containers' logs serves from here on."""
+    def of(
+        cls, plane: ControlPlane, region: str, cluster: str, service: Followed, real_nodes: RealNodes | None
+    ) -> "_Followers":
+        """Those of a cluster; the server of its simulated containers' logs serves from here on."""
         answers = KubeletApi(plane.kubeconfig, lambda: service.job_faults)
         logs = secure_server(answers, plane.kubelets.server("kubelet"), clients=plane.kubelets.file)
         threading.Thread(target=logs.serve_forever, daemon=True, name=f"kubelets of {cluster}").start()
         at = (plane.kubeconfig, region, cluster)
-        return cls(Kubelets(*at, logs.server_port), PodEnds(*at), ComputeDomains(plane.kubeconfig), logs)
+        kubelets = Kubelets(*at, logs.server_port, real_nodes)
+        real_pods = RealPods(*at, real_nodes) if real_nodes else None
+        return cls(kubelets, real_nodes, real_pods, PodEnds(*at), ComputeDomains(plane.kubeconfig), logs)
 
     def close(self) -> None:
-        """Answer no more."""
+        """Stop the real nodes, and answer no more for the others."""
+        if self.real_nodes:
+            self.real_nodes.stop()
         self.logs.shutdown()
         self.logs.server_close()
+
+
+def lacking(parts: Sequence[str], environment: str) -> CommandError:
+    """Return the error of a cluster that needs parts that are not installed."""
+    return CommandError(
+        f"the control plane lacks {', '.join(parts)}", f"`podwright sandbox kubernetes install {environment}`"
+    )
 
 
 @dataclass
@@ -86,23 +97,66 @@ class ControlPlanes:
     folder: Path
     account: str
     webhooks: Webhooks
-    for_new_clusters: bool
-    """Whether a new cluster gets one; a store keeps its objects otherwise."""
+    new_clusters: Clusters
+    """Kind of new clusters."""
     time_scale: float = 1.0
-    """What waits of podwright's own operators are multiplied by."""
+    """Factor for the waits of podwright's own operators."""
+    real_nodes: int = 0
+    """Real nodes of each cluster at most; the others are simulated."""
     planes: dict[tuple[str, str], ControlPlane] = field(default_factory=dict)
     _followers: dict[tuple[str, str], "_Followers"] = field(default_factory=dict)
 
-    def start(self, region: str, cluster: str, version: str) -> ControlPlane:
-        """Start the control plane of a cluster, a new one or with what it held.
+    def note_needs(self, needs: Mapping[str, Sequence[str]]) -> None:
+        """Record the parts that clusters need, by the name of their environment, or of a cluster that exists."""
+        file = self.folder / self.account / _NEEDS
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(self._needs() | {name: list(parts) for name, parts in needs.items()}))
 
-        Args:
-            region: The cluster's.
-            cluster: Its name.
-            version: Its minor version of Kubernetes; the default one runs where that is not installed.
+    def missing(self, name: str) -> list[str]:
+        """Return the parts that the cluster of an environment needs and that are not installed.
+
+        The needs of a cluster that `podwright deploy` does not make, such as one of `cdk deploy`, are unknown. It needs
+        every part, unless the sandbox was started for real clusters.
+        """
+        every = [part.name for part in pins().parts if part.name not in NODE_PARTS]
+        unknown = [] if self.new_clusters == "real" else every
+        needed = self._needs().get(name, unknown)
+        return missing_parts([*BASE_PARTS, *needed], pins(), Cache.of_user())
+
+    @property
+    def announced(self) -> list[str]:
+        """Names of the environments whose needs are recorded."""
+        return sorted(self._needs())
+
+    def _needs(self) -> dict[str, list[str]]:
+        try:
+            return json.loads((self.folder / self.account / _NEEDS).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+
+    def becomes_real(self, name: str) -> bool:
+        """Return True if a new cluster of this environment gets a control plane of its own.
 
         Raises:
-            CommandError: It is not installed, or does not get ready.
+            CommandError: It must get one, and parts that it needs are not installed.
+        """
+        if self.new_clusters == "store":
+            return False
+        missing = self.missing(name)
+        if missing and self.new_clusters == "real":
+            raise lacking(missing, name)
+        return not missing
+
+    def start(self, region: str, cluster: str, version: str) -> ControlPlane:
+        """Start the control plane of a cluster, a new one or with its earlier data.
+
+        Args:
+            region: Region of the cluster.
+            cluster: Name of the cluster.
+            version: Minor version of Kubernetes; the default one runs where that is not installed.
+
+        Raises:
+            CommandError: A part of it is not installed, or a program does not get ready.
         """
         folder = self._folder(region, cluster)
         folder.mkdir(parents=True, exist_ok=True)
@@ -132,11 +186,13 @@ class ControlPlanes:
         plane = self.planes.get((region, cluster))
         if plane is None:
             return
-        for name in _OPERATORS.get(owner, ()):
-            if (values or {}).get(_SWITCHES.get(name, ""), {}).get("enabled", True):
-                plane.install(name, settings({}) if owner == ADDON else None)
-            else:
+        for name, enabled in enabled_operators(owner, values).items():
+            if not enabled:
                 plane.uninstall(name)
+            elif is_optional(name) and missing_parts([name], pins(), Cache.of_user()):
+                logging.warning("%s runs without %s, whose part is not installed", cluster, name)
+            else:
+                plane.install(name, settings({}) if owner == ADDON else None)
 
     def chart(self, region: str, cluster: str, name: str) -> Path | None:
         """The upstream chart of this name, where the cluster's control plane carries it."""
@@ -148,17 +204,17 @@ class ControlPlanes:
         plane = self.planes.get((region, cluster))
         if plane is None:
             return
-        for name in _OPERATORS.get(owner, ()):
+        for name in BY_OWNER.get(owner, ()):
             plane.restart(name, changed)
         if owner == KAI:
-            plane.kai.deploy(owner)
+            plane.deploy_kai()
 
     def uninstall(self, region: str, cluster: str, owner: str) -> None:
         """Stop what an add-on or a chart brought."""
         plane = self.planes.get((region, cluster))
         if plane is None:
             return
-        for name in reversed(_OPERATORS.get(owner, ())):
+        for name in reversed(BY_OWNER.get(owner, ())):
             plane.uninstall(name)
         if owner == KAI:
             plane.kai.remove()
@@ -170,20 +226,43 @@ class ControlPlanes:
         and tried again the next time.
         """
         for (region, cluster), plane in list(self.planes.items()):
-            if (region, cluster) not in self._followers:
-                self._followers[region, cluster] = _Followers.of(plane, region, cluster, service)
-            followers = self._followers[region, cluster]
             try:
+                if (region, cluster) not in self._followers:
+                    real_nodes = self._real_nodes(plane, region, cluster)
+                    self._followers[region, cluster] = _Followers.of(plane, region, cluster, service, real_nodes)
+                followers = self._followers[region, cluster]
                 if ended := plane.restart_ended():
                     logging.warning("%s of %s had ended, and is started again", ", ".join(ended), cluster)
                 plane.kai.run()
                 followers.kubelets.follow(service)
-                followers.pod_ends.follow(service)
+                followers.pod_ends.follow(service, followers.real_nodes.running if followers.real_nodes else ())
+                if followers.real_pods:
+                    followers.real_pods.follow(service)
                 followers.compute_domains.follow(followers.kubelets.instance_types)
             except ApiError as error:
                 logging.warning("the nodes of %s are not followed: %s", cluster, error)
             except CommandError as error:
                 logging.warning("the control plane of %s is not whole: %s", cluster, error)
+            except OSError as error:
+                # Such as a full disk. Other clusters are followed meanwhile.
+                logging.warning("the real nodes of %s are not followed: %s", cluster, error)
+
+    def _real_nodes(self, plane: ControlPlane, region: str, cluster: str) -> RealNodes | None:
+        """The real nodes of a cluster; None where this machine can have none."""
+        cache = Cache.of_user()
+        if not self.real_nodes or obstacle(plane.pins, cache):
+            return None
+        for item in cluster_objects():
+            ApiObjects(plane.kubeconfig).apply(item)
+        folder = self._folder(region, cluster) / "nodes"
+        return RealNodes(folder, plane, programs(plane.pins, cache), self.real_nodes)
+
+    def real_nodes_with(self, name: str) -> RealNodes:
+        """Return the real nodes of the cluster that has a running one of this name. Raises ValueError if none has."""
+        for followers in self._followers.values():
+            if followers.real_nodes and name in followers.real_nodes.running:
+                return followers.real_nodes
+        raise ValueError(f"{name} is a simulated node, or does not run; {' and '.join(NODE_FAULTS)} need a real one")
 
     def is_real(self, region: str, cluster: str) -> bool:
         """Whether a cluster has a control plane of its own."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ...config.errors import CommandError
+from ...planning.cost.cost_tags import ENVIRONMENT_TAG
 from ..kubernetes.clusters import Kubernetes
 from ..protocol.clients import Clients
 from ..protocol.clock import now
@@ -68,6 +69,10 @@ class Eks:
         name, vpc = values["name"], values["resourcesVpcConfig"]
         if (region, name) in self.clusters:
             raise refuse("ResourceInUseException", f"Cluster already exists with name: {name}")
+        try:
+            real = self.control_planes.becomes_real(_environment(values))
+        except CommandError as error:
+            raise refuse("InvalidRequestException", f"{error} (sandbox)\n    → {error.hint}") from None
         subnets = self._subnets(region, vpc["subnetIds"])
         arn = f"arn:aws:eks:{region}:{self.clients.account}:cluster/{name}"
         ec2, vpc_id = self.clients.client("ec2", region), subnets[0]["VpcId"]
@@ -136,7 +141,7 @@ class Eks:
             for subnet in subnets[:2]
         ]
         self.clusters[region, name] = cluster
-        if not self.control_planes.for_new_clusters:
+        if not real:
             self.kubernetes.open(region, name, description["version"])
         else:
             # CreateCluster answers before there is a control plane, and who asked waits by DescribeCluster.
@@ -155,12 +160,23 @@ class Eks:
             issue = {"code": "InternalFailure", "message": f"{error} (sandbox){hint}", "resourceIds": [name]}
             description |= {"status": "FAILED", "health": {"issues": [issue]}}
             return
-        self.kubernetes.connect(region, name, plane.kubeconfig)
+        self.kubernetes.connect(region, name, plane.objects)
         authority = base64.b64encode(plane.authority).decode()
         description |= {"endpoint": plane.endpoint, "certificateAuthority": {"data": authority}, "status": "ACTIVE"}
         description["health"] = {"issues": []}
         # What really answers, which may be of another minor version than the cluster.
         description["platformVersion"] = f"kubernetes.{plane.version}"
+
+    def control_plane(self, environment: str) -> JsonObject:
+        """Describe what the cluster of an environment is or becomes, `real` or `store`, and the parts that it lacks."""
+        planes = self.control_planes
+        clusters = [at for at, cluster in self.clusters.items() if _environment(cluster.description) == environment]
+        if clusters:
+            real = any(planes.is_real(*at) for at in clusters)
+        else:
+            real = planes.new_clusters != "store" and (planes.new_clusters == "real" or not planes.missing(environment))
+        asked = real or (not clusters and planes.new_clusters == "installed")
+        return {"kubernetes": "real" if real else "store", "missing": planes.missing(environment) if asked else []}
 
     def resume(self) -> list[str]:
         """Start the control planes that ran when the sandbox was stopped, beside each other, and wait for them.
@@ -204,3 +220,8 @@ class Eks:
         if len({subnet["AvailabilityZoneId"] for subnet in subnets}) < 2:
             raise refuse("InvalidParameterException", "Subnets specified must be in at least two different AZs")
         return subnets
+
+
+def _environment(cluster: JsonObject) -> str:
+    """Return the environment that a cluster's tags name; the cluster's own name where podwright did not make it."""
+    return cluster.get("tags", {}).get(ENVIRONMENT_TAG, cluster["name"])

@@ -103,6 +103,14 @@ class Node:
         return self.launched + timedelta(seconds=self.boot_seconds + self.check_seconds)
 
 
+def instance_id_at(spot: int) -> str:
+    """Return a new instance id. In the order of ids, nodes are in the order of their locations.
+
+    Schedulers choose between equal nodes by name, so they take those first that the sandbox makes real first.
+    """
+    return f"i-0{spot:04x}{uuid.uuid4().hex[:12]}"
+
+
 @dataclass
 class Group:
     """An instance group: its specification as given, and how many nodes it should have."""
@@ -287,6 +295,7 @@ class Cluster:
             prefix = subnet.get("CidrBlock", "10.0.0.0/16").rsplit(".", 2)[0]
             # EC2 keeps the first addresses of each subnet for itself.
             index = len(self.nodes) + 10
+            spot = self._free_spot(subnet.get("AvailabilityZoneId", ""))
             node = Node(
                 group.name,
                 group.instance_type,
@@ -299,7 +308,8 @@ class Cluster:
                 timing.shutdown * timing.scale,
                 timing.deep_health_check * timing.scale,
                 ultraserver=ultraserver,
-                spot=self._free_spot(subnet.get("AvailabilityZoneId", "")),
+                spot=spot,
+                instance_id=instance_id_at(spot),
             )
             self.nodes.append(node)
             self.note(

@@ -16,17 +16,26 @@ EVENT = "SageMaker HyperPod Cluster Event"
 
 
 def cluster_events(cluster: Cluster, timestamp: datetime) -> list[tuple[str, JsonObject]]:
-    """What is new since the last time, by type. The first time nothing is: who listens late has missed the past."""
+    """What is new since the last call of this function or of `skip_events`, by type."""
     messages, status = cluster.told, cluster.status(timestamp)
-    first, result = "status" not in messages, list[tuple[str, JsonObject]]()
+    result = list[tuple[str, JsonObject]]()
     if status != messages.get("status"):
         result.append((STATE, _state(cluster, status, timestamp)))
     result += [(HEALTH, _of(cluster) | item) for item in cluster.health_events[messages.get("health", 0) :]]
     if cluster.continuous:
         events = cluster.events[messages.get("events", 0) :]
         result += [(EVENT, {"EventDetails": _event(cluster, event)}) for event in events]
-    messages |= {"status": status, "health": len(cluster.health_events), "events": len(cluster.events)}
-    return [] if first else result
+    skip_events(cluster, timestamp)
+    return result
+
+
+def skip_events(cluster: Cluster, timestamp: datetime) -> None:
+    """Mark all past events as sent, so that a rule that is made later does not get them."""
+    cluster.told |= {
+        "status": cluster.status(timestamp),
+        "health": len(cluster.health_events),
+        "events": len(cluster.events),
+    }
 
 
 def _of(cluster: Cluster) -> JsonObject:

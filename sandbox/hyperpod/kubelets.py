@@ -10,8 +10,13 @@ from typing import Any, Final, Protocol
 
 from ..kubernetes.api_objects import Connection, connection
 from ..kubernetes.cluster_objects import ApiError
+from ..nodes.real_nodes import RealNodes
+from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
+from .rebooted_pods import mark_not_ready, restart_pods
 
+REAL: Final = {"podwright.io/kubelet": "real"}
+"""Annotation of the nodes whose containers run on this machine."""
 _NODES: Final = "/api/v1/nodes"
 _PODS: Final = "/api/v1/pods"
 _NOT_ENDED: Final = "status.phase!=Succeeded,status.phase!=Failed"
@@ -28,6 +33,10 @@ class NodeService(Protocol):
         """The Node objects that a cluster should have now."""
         ...
 
+    def first_nodes(self, region: str, eks_cluster: str) -> list[str]:
+        """The names of all nodes that a cluster has or gets, in the order in which they become real ones."""
+        ...
+
     def patch_node(self, region: str, eks_cluster: str, name: str, patch: JsonObject) -> None:
         """Somebody changed a node."""
         ...
@@ -36,10 +45,19 @@ class NodeService(Protocol):
 class Kubelets:
     """The Node objects of one EKS cluster."""
 
-    def __init__(self, kubeconfig: Path, region: str, cluster: str, port: int) -> None:
-        """`port` is where all kubelets listen on loopback."""
+    def __init__(self, kubeconfig: Path, region: str, cluster: str, port: int, real: RealNodes | None = None) -> None:
+        """Start without knowing any node.
+
+        Args:
+            kubeconfig: The administrator's.
+            region: Of the cluster.
+            cluster: Its name.
+            port: Where the kubelets of all simulated nodes listen on loopback.
+            real: The nodes that run on this machine; None if no node may.
+        """
         self._kubeconfig = kubeconfig
         self._port = port
+        self._real = real
         self._at = (region, cluster)
         self._written: dict[str, JsonObject] = {}
         """What was last written of each node's metadata and specification."""
@@ -58,13 +76,27 @@ class Kubelets:
         expected = {node["metadata"]["name"]: node for node in service.kubernetes_nodes(*self._at)}
         for name in actual.keys() - expected.keys():
             self._delete(name)
+        real = self._real_names(service, actual)
         for name, node in expected.items():
-            self._write(name, node, actual.get(name))
+            self._write(name, node, actual.get(name), is_real=name in real)
+        if self._real:
+            self._real.follow({name: node for name, node in expected.items() if name in real})
 
-    def _addresses(self, node: JsonObject) -> JsonObject:
+    def _real_names(self, service: NodeService, actual: Mapping[str, JsonObject]) -> set[str]:
+        """The nodes that are real. Only a new node becomes one, since pods of kwok may run on another."""
+        if self._real is None:
+            return set()
+        real = {
+            name for name, node in actual.items() if REAL.items() <= node["metadata"].get("annotations", {}).items()
+        }
+        first = service.first_nodes(*self._at)[: self._real.count]
+        return {name for name in first if name in real or name not in actual}
+
+    def _addresses(self, node: JsonObject, *, is_real: bool) -> JsonObject:
         """Where a node's kubelet answers the API server: at what is called its internal name, on loopback."""
-        addresses = [*node["status"]["addresses"], {"type": "InternalDNS", "address": "localhost"}]
-        return {"addresses": addresses, "daemonEndpoints": {"kubeletEndpoint": {"Port": self._port}}}
+        addresses = {"addresses": [*node["status"]["addresses"], {"type": "InternalDNS", "address": "localhost"}]}
+        # A real kubelet says itself at which port it listens.
+        return addresses | ({} if is_real else {"daemonEndpoints": {"kubeletEndpoint": {"Port": self._port}}})
 
     @property
     def _api(self) -> Connection:
@@ -73,11 +105,12 @@ class Kubelets:
     def _nodes(self) -> dict[str, JsonObject]:
         return {node["metadata"]["name"]: node for node in self._api.request("GET", _NODES)["items"]}
 
-    def _write(self, name: str, node: JsonObject, actual: JsonObject | None) -> None:
+    def _write(self, name: str, node: JsonObject, actual: JsonObject | None, *, is_real: bool) -> None:
         """Make a node, or change what differs."""
         ready = next(item for item in node["status"]["conditions"] if item["type"] == "Ready")
         # A node whose kubelet is silent has no heartbeat; the node lifecycle controller taints it.
-        heartbeat = _KWOK if ready["status"] == "True" else dict.fromkeys(_KWOK)
+        heartbeat = _KWOK if ready["status"] == "True" and not is_real else dict.fromkeys(_KWOK)
+        heartbeat = heartbeat | (REAL if is_real else dict.fromkeys(REAL))
         metadata, specification = node["metadata"], node.get("spec", {})
         mine: JsonObject = {
             "labels": metadata["labels"],
@@ -85,22 +118,30 @@ class Kubelets:
             "unschedulable": specification.get("unschedulable"),
             "taints": specification.get("taints", []),
         }
+        addresses = self._addresses(node, is_real=is_real)
         if actual is None:
-            self._create(name, node, mine)
+            self._create(name, node, mine, addresses)
         elif self._written.get(name) != mine:
             patch = _patch(self._written.get(name, {}), mine, actual)
             self._api.request("PATCH", f"{_NODES}/{name}", patch, _PATCH)
-        if actual is not None and (status := _status(node, ready, actual, self._addresses(node))):
+        stated = _of_real_node(node) if is_real else node
+        if actual is not None and (status := _status(stated, ready, actual, addresses)):
+            # Pods are changed before the node's status: the next call reads from that status that they were changed.
+            # A real kubelet changes them itself.
+            if not is_real and "conditions" in status:
+                mark_not_ready(self._api, name, now())
+            if not is_real and _has_booted(actual, status):
+                restart_pods(self._api, name, now())
             self._api.request("PATCH", f"{_NODES}/{name}/status", {"status": status}, _PATCH)
         self._written[name] = mine
 
-    def _create(self, name: str, node: JsonObject, mine: JsonObject) -> None:
+    def _create(self, name: str, node: JsonObject, mine: JsonObject, addresses: JsonObject) -> None:
         annotations = {key: value for key, value in mine["annotations"].items() if value is not None}
         status = {key: value for key, value in node["status"].items() if key != "conditions"}
         body = {
             "metadata": {"name": name, "labels": mine["labels"], "annotations": annotations},
             "spec": {"taints": mine["taints"]},
-            "status": status | self._addresses(node),
+            "status": status | addresses,
         }
         self._api.request("POST", _NODES, body)
 
@@ -150,14 +191,32 @@ def _patch(before: JsonObject, after: JsonObject, actual: JsonObject) -> JsonObj
     }
 
 
+def _has_booted(actual: JsonObject, status: JsonObject) -> bool:
+    """Whether a change of a node's status is the first one of a new boot."""
+    before = actual.get("status", {}).get("nodeInfo", {}).get("bootID")
+    return bool(before) and status.get("nodeInfo", {}).get("bootID", before) != before
+
+
 def _status(node: JsonObject, ready: JsonObject, actual: JsonObject, addresses: JsonObject) -> JsonObject:
     """What of a node's status has changed. kwok says that a node is ready; that one is silent is said here."""
     before, changed = actual.get("status", {}), JsonObject()
     now_ready = next((item["status"] for item in before.get("conditions") or () if item["type"] == "Ready"), "")
     if ready["status"] not in ("True", now_ready):
         changed["conditions"] = [ready]
-    software = node["status"].get("nodeInfo", {})
+    devices = node["status"].get("devices", {})
+    if any(before.get("capacity", {}).get(name) != count for name, count in devices.items()):
+        # The kubelet keeps what others set, and lets pods have it.
+        changed["capacity"] = devices
+    # A kubelet that is away says nothing of its node, and nothing of its new boot.
+    software = node["status"].get("nodeInfo", {}) if ready["status"] == "True" else {}
     if any(before.get("nodeInfo", {}).get(key) != value for key, value in software.items()):
         changed["nodeInfo"] = before.get("nodeInfo", {}) | software
     # They listen on another port when the sandbox is started again.
     return changed | {key: value for key, value in addresses.items() if before.get(key) != value}
+
+
+def _of_real_node(node: JsonObject) -> JsonObject:
+    """A node as far as its kubelet does not say itself what it is: its devices, which this machine does not have."""
+    devices = {name: count for name, count in node["status"]["capacity"].items() if "/" in name}
+    status = {key: node["status"][key] for key in ("conditions", "addresses")}
+    return {**node, "status": status | {"devices": devices}}

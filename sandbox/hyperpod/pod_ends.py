@@ -5,7 +5,7 @@ drills, whose node breaks then. What is wrong with a job (`/podwright/faults`) h
 the image of a new one is missing after a second, since nobody may hold it up before.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from ..kubernetes.api_objects import Connection, connection
 from ..kubernetes.cluster_objects import ApiError
 from ..kubernetes.job_logs import JOB, fault_of
+from ..nodes.containers import GATES
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
 from .repair import DRILL_LABEL
@@ -31,11 +32,10 @@ IMAGE_MISSING: Final = "podwright/image-missing"
 _DRILLED: Final = "podwright/drilled"
 _SECONDS: Final = "2s"
 _OURS: Final = "app.kubernetes.io/managed-by=podwright"
-# The gates' names for their jobs; that of the elastic one is resized by its gate for as long as it likes.
-_GATES: Final = ("podwright-canary-", "podwright-nccl-")
 _BENCHMARK: Final = "_perf"
 _GONE: Final = 404
-_DELETED_WITHIN: Final = timedelta(seconds=10)
+DELETED_WITHIN: Final = timedelta(seconds=10)
+"""Time in which a drill deletes its pod once that has ended."""
 
 
 class DrillService(Protocol):
@@ -60,18 +60,22 @@ class PodEnds:
         self._drills: dict[str, JsonObject] = {}
         """Pods of drills that have run and not broken their nodes yet, by uid."""
 
-    def follow(self, service: DrillService) -> None:
-        """Let running pods end that should, and drills that have ended break their nodes."""
+    def follow(self, service: DrillService, real_nodes: Collection[str] = ()) -> None:
+        """Let running pods end that should, and drills that have ended break their nodes.
+
+        A drill writes into the log of a real node, where HyperPod's agent reads it, so nothing is done for it here.
+        """
         for pod in self._pods(_OURS, "Running"):
             self._annotate(pod, end_of(pod, service.job_faults))
         for pod in self._pods(_OURS, "Pending"):
             if IMAGE_MISSING in pod["metadata"].get("annotations", {}) and fault_of(pod, service.job_faults) != "image":
                 self._annotate(pod, {IMAGE_MISSING: None})
-        running = self._pods(DRILL_LABEL, "Running")
+        running = [pod for pod in self._pods(DRILL_LABEL, "Running") if pod["spec"]["nodeName"] not in real_nodes]
         for pod in running:
             self._annotate(pod, {RUNS_FOR: _SECONDS})
             self._drills[pod["metadata"]["uid"]] = pod
-        ended = {pod["metadata"]["uid"]: pod for pod in self._pods(DRILL_LABEL, "Succeeded")}
+        succeeded = [pod for pod in self._pods(DRILL_LABEL, "Succeeded") if pod["spec"]["nodeName"] not in real_nodes]
+        ended = {pod["metadata"]["uid"]: pod for pod in succeeded}
         for uid in self._drills.keys() - ended.keys() - {pod["metadata"]["uid"] for pod in running}:
             # Who drills deletes the pod as soon as it has ended, and watches its node from then on.
             service.run_pod(*self._at, self._drills.pop(uid))
@@ -121,13 +125,13 @@ def end_of(pod: JsonObject, faults: Mapping[str, str]) -> dict[str, str]:
         return {IMAGE_MISSING: "true"}
     if fault == "fails":
         return {RUNS_FOR: _SECONDS, EXIT_CODE: "1"}
-    return {RUNS_FOR: _SECONDS} if job.startswith(_GATES) or _is_benchmark(pod["spec"]["containers"][0]) else {}
+    return {RUNS_FOR: _SECONDS} if job.startswith(GATES) or _is_benchmark(pod["spec"]["containers"][0]) else {}
 
 
 def _has_waited(pod: JsonObject) -> bool:
     """Whether nobody has deleted an ended pod for a while."""
     ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"]
-    return now() - datetime.fromisoformat(ended) > _DELETED_WITHIN
+    return now() - datetime.fromisoformat(ended) > DELETED_WITHIN
 
 
 def _is_benchmark(container: Mapping[str, Any]) -> bool:

@@ -55,7 +55,11 @@ DRILL_LABEL: Final = "podwright.io/drill"
 def drilled(pod: JsonObject) -> FaultKind:
     """What the health agent makes of the Xid that a drill's pod writes."""
     values = {item["name"]: item.get("value", "") for item in pod["spec"]["containers"][0].get("env", [])}
-    text = values.get("XID", "")
+    return xid_fault(values.get("XID", ""))
+
+
+def xid_fault(text: str) -> FaultKind:
+    """What the health agent makes of the driver's message of an Xid, from its number on."""
     kinds = {"73": FAULT_KINDS["xid-reboot"], "74": FAULT_KINDS["xid-replace"], "79": FAULT_KINDS["gpu-lost"]}
     kind = kinds.get(text.partition(",")[0], FAULT_KINDS["xid-application"])
     return dataclasses.replace(kind, message=f"NVRM: Xid (PCI:0000:53:00): {text}")

@@ -47,10 +47,11 @@ class Authority:
         """Its certificate."""
         return _files(self.folder, "authority").certificate
 
-    def server(self, name: str, names: Sequence[str] = ()) -> Pair:
-        """The certificate of a server on loopback, which is called `names` inside the cluster."""
+    def server(self, name: str, names: Sequence[str] = (), address: str = "") -> Pair:
+        """The certificate of a server on loopback, which has these names and this address inside the cluster."""
         alternatives: list[x509.GeneralName] = [x509.DNSName(alternative) for alternative in ("localhost", *names)]
-        alternatives.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
+        addresses = ["127.0.0.1", *([address] if address else [])]
+        alternatives += (x509.IPAddress(ipaddress.ip_address(item)) for item in addresses)
         purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         return self._sign(name, _name(name), purposes, x509.SubjectAlternativeName(alternatives))
 

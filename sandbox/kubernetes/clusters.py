@@ -1,7 +1,5 @@
 """The Kubernetes API of each cluster of the sandbox: a store, or a real API server."""
 
-from pathlib import Path
-
 from .api_objects import ApiObjects
 from .cluster_objects import ApiError, ClusterObjects
 from .store import KubernetesStore
@@ -17,15 +15,15 @@ class Kubernetes:
         """Make the store of a new cluster."""
         self.clusters[region, cluster] = KubernetesStore(version)
 
-    def connect(self, region: str, cluster: str, kubeconfig: Path) -> None:
+    def connect(self, region: str, cluster: str, objects: ApiObjects) -> None:
         """From now on a real API server has a cluster's objects; the store goes.
 
         Args:
             region: The cluster's.
             cluster: Its name.
-            kubeconfig: Of an administrator.
+            objects: Those of the API server, as its administrator.
         """
-        self.clusters[region, cluster] = ApiObjects(kubeconfig)
+        self.clusters[region, cluster] = objects
 
     def objects(self, region: str, cluster: str) -> ClusterObjects:
         """The objects of a cluster; raises ApiError if the cluster does not exist."""

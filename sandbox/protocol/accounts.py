@@ -22,7 +22,7 @@ from moto.s3.models import FakeBucket, S3Backend, s3_backends
 from moto.sts.models import sts_backends
 from moto.sts.responses import TokenResponse
 
-from ...config.catalog.sandbox_account import named_account
+from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT, named_account
 from .arns import PARTITION, account_of
 from .json_objects import JsonObject
 from .service import refuse
@@ -30,13 +30,23 @@ from .service import refuse
 _CREDENTIAL: Final = re.compile(r"Credential=([^/]+)/")
 _ASSUME: Final = "sts:AssumeRole"
 # Those of moto, which the ones below continue to.
-_account_of_key, _access_key = moto.iam.models.get_account_id_from, BaseResponse.get_access_key
+_access_key = BaseResponse.get_access_key
 _bucket, _create_bucket = S3Backend.get_bucket, S3Backend.create_bucket
 
 
 def account_of_key(access_key: str) -> str:
     """The account that an access key opens."""
-    return named_account(access_key) or _account_of_key(access_key)
+    return named_account(access_key) or _issuer(access_key)
+
+
+def _issuer(access_key: str) -> str:
+    """The account that issued an access key; the first one for a key that no account issued.
+
+    moto searches all partitions, and by that creates each one's IAM with AWS's 1,500 policies.
+    """
+    # A copy, because other threads add accounts meanwhile.
+    accounts = list(iam_backends.items())
+    return next((name for name, own in accounts if access_key in own[PARTITION].access_keys), SANDBOX_ACCOUNT)
 
 
 def account_of_request(environ: dict[str, Any]) -> str:

@@ -19,6 +19,8 @@ Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 def backend_app(service: Any) -> Flask:
     """Moto's application of one service, which lets errors through instead of answering with a page of HTML."""
     app = create_backend_app(service)
+    # Flask's debugging keeps each request with its whole body in a cycle, until Python's collector finds it.
+    app.debug = False
     app.config["PROPAGATE_EXCEPTIONS"] = True
     return app
 

@@ -1,5 +1,6 @@
-"""JSON objects: parts of them, and merging a change into one."""
+"""JSON objects: parts of them, merging a change into one, and holding equal text once."""
 
+import sys
 from typing import Any
 
 JsonObject = dict[str, Any]
@@ -31,3 +32,15 @@ def merged(current: JsonObject, patch: JsonObject) -> JsonObject:
         else:
             result[key] = value
     return result
+
+
+def with_shared_text(value: Any) -> Any:
+    """A copy in which equal text is one object, for large documents that repeat few words."""
+    match value:
+        case str():
+            return sys.intern(value)
+        case list():
+            return [with_shared_text(item) for item in value]
+        case dict():
+            return {sys.intern(key): with_shared_text(item) for key, item in value.items()}
+    return value

@@ -6,7 +6,8 @@
     {"lifecycle": {"h200": ["mount /fsx", "mount.lustre: Connection timed out"]}}
     {"jobs": {"podwright-nccl": "slow"}, "verdicts": {"h200": "fail"}, "exporters": {"dcgm": "silent"}}
 
-`nodes` breaks nodes now; kinds are those of `hyperpod_repair.FAULT_KINDS`. `lifecycle` lets lifecycle scripts of new
+`nodes` breaks nodes now; kinds are those of `hyperpod_repair.FAULT_KINDS`, and of `real_nodes.NODE_FAULTS`, which need
+a real node and last until it is rebooted or replaced. `lifecycle` lets lifecycle scripts of new
 nodes of these groups print lines and fail. `jobs` are what is wrong with jobs, by how their names begin; kinds are
 those of `pod_ends.FAULTS`. They take a real control plane: on a store no job runs. `verdicts` are those of nodes'
 benchmarks, by instance id or group; they are published anew. `exporters` send no metrics. An empty object fixes all of
@@ -24,6 +25,7 @@ from ...config.catalog.metrics import metrics
 from ..hyperpod.pod_ends import FAULTS as JOB_FAULTS
 from ..hyperpod.repair import FAULT_KINDS
 from ..hyperpod.verdicts import VERDICTS, republish
+from ..nodes.real_nodes import NODE_FAULTS
 from ..protocol.json_objects import JsonObject
 from ..protocol.known_names import check_known
 from .service import FAULTS, HyperPod
@@ -50,12 +52,14 @@ def _put(hyperpod: HyperPod, specified: JsonObject, to_come: bool) -> None:
         check_known(f"kind of {name}", specified.get(name, {}).values(), known)
     check_known("exporter", specified.get("exporters", {}), sorted({metric.exporter for metric in metrics().values()}))
     planes = hyperpod.eks.control_planes
-    if specified.get("jobs") and not (planes.for_new_clusters or planes.planes):
+    if specified.get("jobs") and planes.new_clusters == "store" and not planes.planes:
         raise ValueError("jobs: no job runs on the stores of this sandbox, see `podwright sandbox kubernetes install`")
     if not to_come:
         _check_places(hyperpod, specified)
     broken = [(hyperpod.node(item["node"]), item["kind"]) for item in specified.get("nodes", [])]
-    check_known("kind of nodes", (kind for _, kind in broken), FAULT_KINDS)
+    check_known("kind of nodes", (kind for _, kind in broken), (*FAULT_KINDS, *NODE_FAULTS))
+    names = {node.instance_id: f"hyperpod-{node.instance_id}" for (_, node), kind in broken if kind in NODE_FAULTS}
+    machines = {instance_id: planes.real_nodes_with(name) for instance_id, name in names.items()}
     if "lifecycle" in specified:
         hyperpod.failing = {str(group): list(map(str, lines)) for group, lines in specified["lifecycle"].items()}
     for name in FAULTS:
@@ -68,6 +72,9 @@ def _put(hyperpod: HyperPod, specified: JsonObject, to_come: bool) -> None:
                 if node.logged and not node.deleted:
                     republish(store, cluster, node, hyperpod.faults["verdicts"])
     for (cluster, node), kind in broken:
+        if kind in NODE_FAULTS:
+            machines[node.instance_id].break_node(names[node.instance_id], kind)
+            continue
         hyperpod.break_node(cluster, node, FAULT_KINDS[kind])
 
 

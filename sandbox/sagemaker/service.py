@@ -9,8 +9,9 @@ from typing import Any
 
 from botocore.session import Session
 
+from ...config.catalog.instance_types import catalog
 from ..eks.service import Eks
-from ..hyperpod import events as hyperpod_news
+from ..hyperpod import events as hyperpod_events
 from ..hyperpod import logs as hyperpod_logs
 from ..hyperpod import repair as hyperpod_repair
 from ..hyperpod import software as hyperpod_software
@@ -19,7 +20,7 @@ from ..hyperpod.boot import EFA_FAILED, LIFECYCLE_FAILED, efa_can_work, lifecycl
 from ..hyperpod.cluster import HEALTHY, NO_CAPACITY, Cluster, Group, Node, Shortage, Timing
 from ..hyperpod.in_progress import FaultKind, Repair
 from ..hyperpod.quotas import check_quotas
-from ..hyperpod.repair import DRILL_LABEL, PENDING, drilled
+from ..hyperpod.repair import DRILL_LABEL, PENDING, drilled, xid_fault
 from ..hyperpod.slurm import check, check_immutable, two_masters
 from ..hyperpod.verdicts import publish
 from ..protocol.clients import Clients
@@ -88,17 +89,21 @@ class HyperPod:
         """Let time pass where somebody waits for what it brings; whether there was such a cluster."""
         # A request settles the cluster that it asks about. Whoever follows a repair in Kubernetes, or waits for an
         # event, asks SageMaker nothing.
-        waiting = [
-            cluster for cluster in list(self.clusters.values()) if cluster.repairs or bus.listens(cluster.region)
-        ]
-        for cluster in waiting:
+        waiting = False
+        for cluster in list(self.clusters.values()):
+            listened = bus.listens(cluster.region)
+            waiting |= listened or bool(cluster.repairs)
             with self.lock:
-                self._settle(cluster)
-                events = hyperpod_news.cluster_events(cluster, now())
+                if listened or cluster.repairs:
+                    self._settle(cluster)
+                if not listened:
+                    hyperpod_events.skip_events(cluster, now())
+                    continue
+                events = hyperpod_events.cluster_events(cluster, now())
             # Without the lock: a function that gets the event may call SageMaker before it answers.
-            for detail_type, detail in events if bus.listens(cluster.region) else ():
+            for detail_type, detail in events:
                 bus.send(cluster.region, detail_type, cluster.arn, detail)
-        return bool(waiting)
+        return waiting
 
     def node(self, instance_id: str) -> tuple[Cluster, Node]:
         """A node of any cluster. Raises ValueError."""
@@ -147,6 +152,13 @@ class HyperPod:
                     ended = {"exitCode": 0, "reason": "Completed", "finishedAt": now().strftime("%Y-%m-%dT%H:%M:%SZ")}
                     return {"phase": "Succeeded", "containerStatuses": [{"state": {"terminated": ended}}]}
         return None
+
+    def find_xid(self, region: str, eks_cluster: str, name: str, text: str) -> None:
+        """Let the health agent of a real node act on an Xid that it reads in the node's log."""
+        for cluster in self._of_eks(region, eks_cluster):
+            for node in cluster.nodes:
+                if f"hyperpod-{node.instance_id}" == name and not node.deleted:
+                    self.break_node(cluster, node, xid_fault(text))
 
     def _of_eks(self, region: str, eks_cluster: str) -> list[Cluster]:
         """The HyperPod cluster of an EKS cluster, if it has one."""
@@ -341,6 +353,21 @@ class HyperPod:
             or (not node.deleted and (node.boots or node.checked or node.updating_until))
         ]
 
+    def first_nodes(self, region: str, eks_cluster: str) -> list[str]:
+        """The names of all nodes that an EKS cluster has or gets: accelerated first, then by group and location."""
+        nodes = [
+            (
+                not _is_accelerated(node.instance_type),
+                list(cluster.groups).index(node.group),
+                node.spot,
+                node.instance_id,
+            )
+            for cluster in self._of_eks(region, eks_cluster)
+            for node in cluster.nodes
+            if node.group in cluster.groups and not node.deleted
+        ]
+        return [f"hyperpod-{instance_id}" for *_, instance_id in sorted(nodes)]
+
     def _others(self, region: str, name: str) -> list[Group]:
         """The groups of all other clusters of a region."""
         return [group for other in self.all(region) if other.name != name for group in other.groups.values()]
@@ -431,3 +458,8 @@ class HyperPod:
                 )
         if "VpcConfig" not in values:
             raise refuse("ValidationException", "VpcConfig is needed with an Amazon EKS orchestrator (sandbox)")
+
+
+def _is_accelerated(instance_type: str) -> bool:
+    row = catalog().find(instance_type)
+    return row is not None and row.accelerator_count > 0

@@ -16,10 +16,11 @@ from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT, access_key
 from ..authorization.authorization import Ledger
 from ..cloudformation.providers.registry import provider_for
 from ..cloudformation.service import CloudFormation
-from ..eks.control_planes import ControlPlanes, Webhooks
+from ..eks.control_planes import Clusters, ControlPlanes, Webhooks
 from ..eks.service import Eks
 from ..hyperpod.cluster import Timing
 from ..kubernetes.clusters import Kubernetes
+from ..protocol.contents import Contents
 from ..sagemaker.service import HyperPod
 from ..services.event_bus import EventBus
 from ..services.fsx import Fsx
@@ -37,6 +38,8 @@ from .training_job_queues import TrainingJobQueues
 # How much shorter a handler's own waiting is than in AWS; the sandbox's nodes boot in seconds instead of minutes.
 _HANDLER_SLEEP = 0.02
 State = dict[str, Any]
+# A session creates one client at a time. Clients themselves serve several threads.
+_making_client = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,14 @@ class Loopback:
 def _client(endpoint: str, key: str, service: str, region: str) -> Any:
     # An add-on brings an operator, which takes minutes to get ready on a busy machine.
     config = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}, read_timeout=300)
-    session: Any = Session(key, "sandbox", region_name=region)
-    return session.client(service, endpoint_url=endpoint, config=config)
+    session: Any = _session(key)
+    with _making_client:
+        return session.client(service, region_name=region, endpoint_url=endpoint, config=config)
+
+
+@cache
+def _session(key: str) -> Session:
+    return Session(key, "sandbox")
 
 
 @dataclass(frozen=True)
@@ -66,11 +75,14 @@ class ServerSettings:
     port: int
     kubernetes_port: int
     directory: Path
+    contents: Contents
     authority: Path
     timing: Timing
-    kubernetes: str
+    kubernetes: Clusters
     slurm: bool
     webhook_bearer: str
+    real_nodes: int
+    """Real nodes of each EKS cluster at most."""
 
 
 class _Part(NamedTuple):
@@ -100,8 +112,9 @@ class SandboxAccount:
                 settings.directory / "kubernetes",
                 account,
                 webhooks,
-                settings.kubernetes == "real",
+                settings.kubernetes,
                 settings.timing.scale,
+                settings.real_nodes,
             ),
         )
         self.hyperpod = HyperPod(clients, self.eks, settings.timing)
@@ -110,7 +123,9 @@ class SandboxAccount:
         self.sessions = Sessions(account, clients.endpoint, self.slurm, self.hyperpod.all)
         self.fsx = Fsx(clients)
         sleep = _HANDLER_SLEEP * settings.timing.scale
-        self.functions = Functions(clients, settings.directory / "functions", sleep, settings.authority)
+        self.functions = Functions(
+            clients, settings.directory / "functions", settings.contents, sleep, settings.authority
+        )
         self.bus = EventBus(clients)
         self.prometheus = PrometheusWorkspaces(clients.endpoint, account)
         self.grafana = Grafana(grafana)

@@ -1,11 +1,16 @@
 """The sandbox's AWS: moto's services in one WSGI application, some of them replaced by ours."""
 
+from . import moto_imports  # noqa: F401
+
+# isort: split
 import io
 import json
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -20,7 +25,6 @@ import moto.logs.urls
 import moto.sagemaker.urls
 import moto.servicequotas.urls
 import moto.ssm.urls
-from botocore.exceptions import ClientError
 from moto.core.config import default_user_config
 from moto.iam.access_control import PermissionResult
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
@@ -36,16 +40,18 @@ from ..cloudformation.providers.kubernetes import KubectlResource
 from ..cloudformation.providers.registry import is_recorded_only
 from ..eks.api import EksResponse
 from ..eks.authentication import AccessWebhooks
+from ..eks.control_planes import Clusters
 from ..eks.webhook_files import PREFIX as ACCESS_WEBHOOKS
 from ..eks.webhook_files import bearer_in
 from ..hyperpod.cluster import Timing
 from ..kubernetes.certificates import Authority
-from ..protocol import accounts, models
+from ..protocol import accounts
+from ..protocol.contents import Contents
 from ..protocol.failures import backend_app, readable
 from ..protocol.json_service import JsonService, scope_of
 from ..sagemaker.hyperpod_api import HyperPodResponse
 from ..services import buckets, functions, zones
-from ..services.endpoint_services import EndpointServices
+from ..services.ec2 import Ec2
 from ..services.fsx import FsxResponse
 from ..services.log_groups import KeyedLogs
 from ..services.permissions import SimulatingIam
@@ -75,35 +81,54 @@ _SAVE_SECONDS = 2.0
 _TICK_SECONDS = 0.2
 _FOLLOW_SECONDS = 1.0
 _PATIENCE_SECONDS = 15.0
+# A host has a service and a region.
+_HOSTS = 1024
 
 
 class Sandbox:
     """Everything that the sandbox knows beside moto's backends.
 
     `port` serves AWS over HTTP, `kubernetes_port` the Kubernetes API over HTTPS; `directory` is the state directory.
-    `kubernetes` says what new clusters have: `real`, a control plane of their own, or `store`. `slurm` says whether
-    clusters of Slurm have a real one where this machine can run it.
+    `kubernetes` is the kind of new clusters. `slurm` says whether clusters of Slurm have a real one where this machine
+    can run it. `real_nodes` is the most that each EKS cluster has.
     """
 
     def __init__(
-        self, port: int, kubernetes_port: int, directory: Path, timing: Timing, kubernetes: str, slurm: bool = False
+        self,
+        port: int,
+        kubernetes_port: int,
+        directory: Path,
+        timing: Timing,
+        kubernetes: Clusters,
+        slurm: bool = False,
+        real_nodes: int = 0,
     ):
         """Holds nothing until a snapshot is loaded, or somebody calls."""
         authority = Authority.open(directory / "tls")
         self.server = authority.server("api")
         self.webhook_bearer = bearer_in(authority.folder)
+        self.contents = Contents(directory / "contents")
         self._changed = threading.Event()
         self._asked = time.monotonic()
         self.accounts_by_id = SandboxAccounts(
             ServerSettings(
-                port, kubernetes_port, directory, authority.file, timing, kubernetes, slurm, self.webhook_bearer
+                port,
+                kubernetes_port,
+                directory,
+                self.contents,
+                authority.file,
+                timing,
+                kubernetes,
+                slurm,
+                self.webhook_bearer,
+                real_nodes,
             ),
             self._changed.set,
         )
         self.queries = WorkspaceQueries(
             self.accounts_by_id.prometheus_workspace, f"http://localhost:{port}", directory / "prometheus"
         )
-        self.snapshots = Snapshots(directory, self.accounts_by_id.collect, self.accounts_by_id.restore)
+        self.snapshots = Snapshots(directory, self.contents, self.accounts_by_id.collect, self.accounts_by_id.restore)
 
     @property
     def idle_seconds(self) -> float:
@@ -140,20 +165,26 @@ class Sandbox:
         threading.Thread(target=loop, daemon=True, name="snapshots").start()
 
     def keep_time(self) -> None:
-        """Let time pass in the background for what is to be told without being asked."""
+        """Let time pass in the background for what happens without a request."""
 
         def loop() -> None:
             while True:
                 time.sleep(_TICK_SECONDS)
-                try:
-                    for account_services in self.accounts_by_id.all():
-                        account_services.bus.tick()
-                        if account_services.hyperpod.tick(account_services.bus):
-                            self._changed.set()
-                except ClientError as error:
-                    logging.warning("the clock of HyperPod continues after: %s", error)
+                self.tick()
 
         threading.Thread(target=loop, daemon=True, name="clock").start()
+
+    def tick(self) -> None:
+        """Send the events and end the repairs that are due in each account."""
+        for account_services in self.accounts_by_id.all():
+            try:
+                account_services.bus.tick()
+                if account_services.hyperpod.tick(account_services.bus):
+                    self._changed.set()
+            except Exception:
+                # A call to the sandbox itself can time out on a busy machine. Without this clock no repair ends, and
+                # an error in one account does not stop the others.
+                logging.exception("the clock of account %s continues after", account_services.account)
 
     def keep_nodes(self) -> None:
         """Let the nodes of real clusters follow HyperPod's in the background."""
@@ -197,9 +228,8 @@ class Sandbox:
     def mount(self) -> tuple[Application, Application]:
         """The WSGI applications of AWS and of Kubernetes; the services of ours take the place of moto's."""
         clusters = self.accounts_by_id
-        models.mount()
         zones.mount()
-        buckets.mount()
+        buckets.mount(self.contents)
         accounts.mount()
         responses_of: list[tuple[Any, Callable[[SandboxAccount], Any]]] = [
             (CloudFormationResponse, lambda account_services: account_services.cloudformation),
@@ -215,12 +245,14 @@ class Sandbox:
         CustomResource.functions = ByAccount(clusters, lambda account_services: account_services.functions)
         KubectlResource.eks = ByAccount(clusters, lambda account_services: account_services.eks)
         functions.mount(lambda account: clusters.of(account).functions)
+        # Nothing here starts from Amazon's images, and moto would create 1,300 objects of them in each region.
+        os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
         # Roles may attach AWS's managed policies only if AWS has them.
         default_user_config["iam"] = {"load_aws_managed_policies": True}
         # moto applies a bucket policy without its conditions, so "deny without TLS" would deny everything.
         FakeBucket.get_permission = lambda self, action, resource: PermissionResult.NEUTRAL
         moto.cloudformation.urls.url_paths = {"{0}/$": CloudFormationResponse.dispatch}
-        moto.ec2.urls.url_paths = {"{0}/": EndpointServices.dispatch}
+        moto.ec2.urls.url_paths = {"{0}/": Ec2.dispatch}
         moto.eks.urls.url_paths = {"{0}/(?P<path>.*)$": EksResponse.dispatch}
         moto.fsx.urls.url_paths = {"{0}/$": FsxResponse.dispatch}
         moto.ce.urls.url_paths = {"{0}/$": CostTagsResponse.dispatch}
@@ -229,7 +261,7 @@ class Sandbox:
         moto.servicequotas.urls.url_paths = {"{0}/$": QuotasResponse.dispatch}
         moto.ssm.urls.url_paths = {"{0}/$": SessionsResponse.dispatch}
         moto.sagemaker.urls.url_paths = {"{0}/$": HyperPodResponse.dispatch}
-        services = readable(DomainDispatcherApplication(backend_app))
+        services = readable(_Dispatcher())
         own = {
             "aps": JsonService("amp", PrometheusWorkspaces, lambda account: clusters.of(account).prometheus),
             "pricing": JsonService("pricing", PriceLists, lambda account: PriceLists()),
@@ -287,6 +319,18 @@ class Sandbox:
             return kubernetes(environ, start_response)
 
         return aws, secured
+
+
+class _Dispatcher(DomainDispatcherApplication):
+    """moto's routing by host, which lists moto's folder for each request, with a cache."""
+
+    def __init__(self) -> None:
+        super().__init__(backend_app)
+        self._services = lru_cache(_HOSTS)(super().get_backend_for_host)
+
+    def get_backend_for_host(self, host: str | None) -> Any:
+        """The service of a host; None for an unknown one."""
+        return self._services(host)
 
 
 def _only_reads(environ: Environ) -> bool:

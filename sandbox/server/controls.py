@@ -14,6 +14,7 @@ from werkzeug.wrappers import Request, Response
 
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ..authorization import authorization
+from ..eks import needed_parts
 from ..sagemaker import capacity, faults, image_releases
 from ..services import quotas
 from ..training_plans import controls as training_plans
@@ -29,6 +30,7 @@ CONTROLS: Final[dict[str, Callable[[SandboxAccount], Application]]] = {
     capacity.PATH: lambda account: partial(capacity.serve, account.hyperpod),
     faults.PATH: lambda account: partial(faults.serve, account.hyperpod),
     image_releases.PATH: lambda account: partial(image_releases.serve, account.hyperpod),
+    needed_parts.PATH: lambda account: partial(needed_parts.serve, account.eks),
     quotas.PATH: lambda account: account.hyperpod.quotas.serve,
     training_plans.PATH: lambda account: partial(training_plans.serve, account.hyperpod.plans),
 }

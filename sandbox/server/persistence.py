@@ -4,12 +4,10 @@ Kept: everything that an API shows (stacks and their events, resources, objects 
 Kubernetes objects). Not kept: invocations of functions that run when the server stops. A snapshot belongs to one
 version of moto, Python and the sandbox; another version starts empty and says so in the log.
 
-Contents above 64 KiB (assets) are written once each, by their digest, so a snapshot stays small.
+Contents above 64 KiB (assets) are files of their own, named by their digest, so a snapshot stays small.
 """
 
 import copyreg
-import hashlib
-import io
 import json
 import marshal
 import pickle
@@ -21,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -29,9 +27,11 @@ from moto.core.base_backend import BackendDict
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 from moto.iam.models import AWSManagedPolicy
 
+from ..protocol.contents import Contents
+from ..services.buckets import LARGE
+
 # Raise it when what is stored changes its form: a snapshot with another number is left alone.
-_FORMAT = 7
-_LARGE = 64 * 1024
+_FORMAT = 8
 _ATTEMPTS = 20
 State = dict[str, Any]
 
@@ -61,23 +61,17 @@ def _function(code: bytes, module: str, name: str, defaults: tuple[Any, ...] | N
 class _Pickler(pickle.Pickler):
     """Pickles what moto keeps in its backends beside plain data: locks, private keys, local functions."""
 
-    def __init__(self, file: io.BytesIO, blobs: Path):
+    def __init__(self, file: IO[bytes], contents: Contents):
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
-        self.blobs = blobs
+        self.contents = contents
 
     def persistent_id(self, obj: Any) -> Any:
         """What is stored beside the snapshot (large contents) or comes with moto (AWS's managed policies)."""
         if type(obj) is AWSManagedPolicy:
             return obj.arn, obj.account_id, obj.attachment_count
-        if type(obj) is not bytes or len(obj) < _LARGE:
+        if type(obj) is not bytes or len(obj) < LARGE:
             return None
-        digest = hashlib.sha256(obj).hexdigest()
-        location = self.blobs / digest
-        if not location.exists():
-            partial = location.with_suffix(".new")
-            partial.write_bytes(obj)
-            partial.rename(location)
-        return digest
+        return self.contents.keep(obj)
 
     def reducer_override(self, obj: Any) -> Any:
         """How to make the objects again that pickle does not know."""
@@ -105,15 +99,15 @@ _LOCK_TYPES = (type(threading.RLock()), type(threading.Lock()))
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, blobs: Path):
+    def __init__(self, file: IO[bytes], contents: Contents):
         super().__init__(file)
-        self.blobs, self.partitions = blobs, set[str]()
+        self.contents, self.partitions = contents, set[str]()
 
         self.policies: dict[str, AWSManagedPolicy] = {}
 
     def persistent_load(self, pid: Any) -> Any:
         if isinstance(pid, str):
-            return (self.blobs / pid).read_bytes()
+            return self.contents.file(pid).read_bytes()
         arn, account, attachments = pid
         partition = arn.split(":")[1]
         if partition not in self.partitions:
@@ -151,8 +145,10 @@ class DamagedSnapshot(Exception):
 class Snapshots:
     """Writes and reads snapshots in a directory. `collect` gives the sandbox's own state, `restore` takes it back."""
 
-    def __init__(self, directory: Path, collect: Callable[[], State], restore: Callable[[State], None]):
-        self.file, self.blobs = directory / "snapshot", directory / "contents"
+    def __init__(
+        self, directory: Path, contents: Contents, collect: Callable[[], State], restore: Callable[[State], None]
+    ):
+        self.file, self.contents = directory / "snapshot", contents
         self.collect, self.restore = collect, restore
         self.foreign = False
         """Whether `load` found a snapshot of another version and left it alone."""
@@ -160,27 +156,23 @@ class Snapshots:
 
     def save(self) -> None:
         """Write a snapshot; while others change the state, try again until a whole one is through."""
-        self.blobs.mkdir(parents=True, exist_ok=True)
         with self._saving:
-            content = self._pickled()
             partial = self.file.with_suffix(".new")
-            partial.write_bytes(content)
+            for attempt in range(_ATTEMPTS):
+                try:
+                    with partial.open("wb") as file:
+                        self._write(file)
+                    break
+                except RuntimeError:  # a dictionary changed its size while it was pickled
+                    if attempt == _ATTEMPTS - 1:
+                        raise
             # By its name it is the former snapshot or the whole new one, also when the process is killed here.
             partial.rename(self.file)
 
-    def _pickled(self) -> bytes:
-        attempt = 0
-        while True:
-            content = io.BytesIO()
-            pickler = _Pickler(content, self.blobs)
-            try:
-                pickler.dump(_fingerprint())
-                pickler.dump((_moto_state(), self.collect()))
-                return content.getvalue()
-            except RuntimeError:  # a dictionary changed its size while it was pickled
-                attempt += 1
-                if attempt == _ATTEMPTS:
-                    raise
+    def _write(self, file: IO[bytes]) -> None:
+        pickler = _Pickler(file, self.contents)
+        pickler.dump(_fingerprint())
+        pickler.dump((_moto_state(), self.collect()))
 
     def load(self) -> bool:
         """Take the last snapshot back; False if there is none, or one of another version.
@@ -189,17 +181,18 @@ class Snapshots:
         """
         if not self.file.exists():
             return False
-        unpickler = _Unpickler(io.BytesIO(self.file.read_bytes()), self.blobs)
-        try:
-            self.foreign = unpickler.load() != _fingerprint()
-            if self.foreign:
-                return False
-            moto, own = unpickler.load()
-        # Damaged bytes are a program of pickle's own language, and may end in any exception.
-        except Exception as error:
-            raise DamagedSnapshot(
-                f"{self.file} is damaged and cannot be read back ({type(error).__name__}: {error})"
-            ) from error
+        with self.file.open("rb") as file:
+            unpickler = _Unpickler(file, self.contents)
+            try:
+                self.foreign = unpickler.load() != _fingerprint()
+                if self.foreign:
+                    return False
+                moto, own = unpickler.load()
+            # Damaged bytes are a program of pickle's own language, and may end in any exception.
+            except Exception as error:
+                raise DamagedSnapshot(
+                    f"{self.file} is damaged and cannot be read back ({type(error).__name__}: {error})"
+                ) from error
         _restore_moto(moto)
         self.restore(own)
         return True

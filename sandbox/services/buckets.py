@@ -1,20 +1,64 @@
-"""Buckets as S3 has them since January 2023: encrypted with S3's own keys where nobody chose others.
+"""Buckets as S3 has them since January 2023: encrypted with S3's own keys unless the user chose others.
+
+moto holds objects in memory and in temporary files, and reads all of them whenever its state is pickled. Here a large
+object is a file that its digest names, and a pickle has the digest.
 
 Source: Amazon S3 User Guide, "Default encryption FAQ".
 """
 
-from typing import Any
+import io
+from dataclasses import dataclass
+from typing import Any, Final, cast
 
-from moto.s3.models import S3Backend
+from moto.s3.models import FakeKey, S3Backend
 
+from ..protocol.contents import Contents
+
+LARGE: Final = 64 * 1024
+"""Minimum size in bytes of an object that is written to a file."""
+_DIGEST: Final = "content_digest"
 _encryption = S3Backend.get_bucket_encryption
+_state = FakeKey.__getstate__
 _OWN_KEYS = {"Rule": {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}, "BucketKeyEnabled": "false"}}
 
 
-def mount() -> None:
-    """Let moto say of a bucket without a choice what S3 says."""
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The content of a large object, as a pickle has it."""
+
+    digest: str
+
+
+def mount(contents: Contents) -> None:
+    """Replace moto's answer for buckets without a choice by S3's, and write large objects to `contents`."""
 
     def chosen_or_own(self: S3Backend, bucket_name: str) -> dict[str, Any]:
         return _encryption(self, bucket_name) or _OWN_KEYS
 
+    def read(key: FakeKey) -> bytes:
+        with key.lock:
+            key._value_buffer.seek(0)
+            return cast(bytes, key._value_buffer.read())
+
+    def write(key: FakeKey, value: bytes | str | Kept) -> None:
+        key._value_buffer.close()
+        content = value.encode() if isinstance(value, str) else value
+        if isinstance(content, bytes) and len(content) >= LARGE:
+            content = Kept(contents.keep(content))
+        if isinstance(content, Kept):
+            file = contents.file(content.digest)
+            buffer, size, digest = file.open("rb"), file.stat().st_size, content.digest
+        else:
+            buffer, size, digest = io.BytesIO(content), len(content), None
+        key.__dict__ |= {"_value_buffer": buffer, "contentsize": size, _DIGEST: digest}
+
+    def state(key: FakeKey) -> dict[str, Any]:
+        digest = vars(key)[_DIGEST]
+        if digest is None:
+            return _state(key)
+        unpicklable = ("_value_buffer", "lock")
+        return {name: value for name, value in vars(key).items() if name not in unpicklable} | {"value": Kept(digest)}
+
     S3Backend.get_bucket_encryption = chosen_or_own
+    FakeKey.value = property(read, write)  # pyrefly: ignore[bad-assignment]
+    FakeKey.__getstate__ = state  # pyrefly: ignore[bad-assignment]

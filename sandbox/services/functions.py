@@ -5,7 +5,6 @@ environment, the credentials of its role and boto3, and talks to the sandbox onl
 """
 
 import base64
-import hashlib
 import json
 import os
 import subprocess
@@ -25,6 +24,7 @@ from moto.awslambda.models import LambdaFunction, LayerVersion, lambda_backends
 
 from ..protocol.clients import Clients
 from ..protocol.clock import now
+from ..protocol.contents import Contents
 
 # What AWS's Python runtime brings: boto3 and what it needs.
 _RUNTIME_PACKAGES = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "urllib3", "six")
@@ -49,11 +49,12 @@ class Result:
 class Functions:
     """Runs the functions of an account.
 
-    `directory` holds archives and unpacked code, by content; `authority` is whom they trust over HTTPS.
+    `contents` has their archives, `directory` the unpacked code by digest; `authority` is whom they trust over HTTPS.
     """
 
-    def __init__(self, clients: Clients, directory: Path, sleep_scale: float, authority: Path):
-        self.clients, self.directory, self.sleep_scale, self.authority = clients, directory, sleep_scale, authority
+    def __init__(self, clients: Clients, directory: Path, contents: Contents, sleep_scale: float, authority: Path):
+        self.clients, self.directory, self.contents = clients, directory, contents
+        self.sleep_scale, self.authority = sleep_scale, authority
         self.running: Counter[str] = Counter()
 
     def run(self, function: LambdaFunction, event: Any) -> Result:
@@ -175,27 +176,12 @@ class Functions:
             **{key: str(value) for key, value in function.environment_vars.items()},
         }
 
-    def keep(self, content: bytes) -> str:
-        """Write an archive to its file, if it is not there yet; gives the digest that names it."""
-        digest = hashlib.sha256(content).hexdigest()
-        file = self.archive(digest)
-        if not file.exists():
-            self.directory.mkdir(parents=True, exist_ok=True)
-            # Renamed when it is whole: another thread may look for it meanwhile.
-            partial = self.directory / f"{digest}.{uuid.uuid4().hex}"
-            partial.write_bytes(content)
-            partial.rename(file)
-        return digest
-
-    def archive(self, digest: str) -> Path:
-        """The file of a kept archive."""
-        return self.directory / f"{digest}.zip"
-
     def _unpacked(self, digest: str) -> Path:
         target = self.directory / digest[:32]
         if not target.exists():
+            self.directory.mkdir(parents=True, exist_ok=True)
             partial = self.directory / f"{target.name}.{uuid.uuid4().hex}"
-            with zipfile.ZipFile(self.archive(digest)) as archive:
+            with zipfile.ZipFile(self.contents.file(digest)) as archive:
                 archive.extractall(partial)
             try:
                 partial.rename(target)
@@ -240,10 +226,10 @@ class _Archive:
         self.functions_of = functions_of
 
     def __get__(self, holder: Any, owner: type) -> bytes:
-        return self.functions_of(holder.account_id).archive(vars(holder)[_ARCHIVE]).read_bytes()
+        return self.functions_of(holder.account_id).contents.file(vars(holder)[_ARCHIVE]).read_bytes()
 
     def __set__(self, holder: Any, content: bytes) -> None:
-        vars(holder)[_ARCHIVE] = self.functions_of(holder.account_id).keep(content)
+        vars(holder)[_ARCHIVE] = self.functions_of(holder.account_id).contents.keep(content)
 
 
 def mount(functions_of: Callable[[str], Functions]) -> None:

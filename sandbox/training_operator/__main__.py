@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import logging
 import os
+import threading
 from pathlib import Path
 
 import kopf
@@ -25,6 +26,8 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO)
     # Every change of every object otherwise.
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)
+    # The client forwards ports in threads, which fail where a container does not listen yet.
+    threading.excepthook = lambda failure: logging.info("%s: %s", failure.thread, failure.exc_value)
     time_scale = float(os.environ.get(TIME_SCALE, "1"))
     asyncio.run(_operate(options.kubeconfig, options.port, time_scale))
 

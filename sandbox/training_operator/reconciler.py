@@ -3,14 +3,16 @@
 import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http.client import HTTPException
 from pathlib import Path
 from typing import Final
 
 from ..kubernetes.api_objects import Connection, connection
 from ..kubernetes.cluster_objects import ApiError
+from .agents import agents, direct
 from .decisions import Decision, decide
 from .jobs import GROUP, JOB_LABEL, PLURAL, VERSION, Claim, Job, Manifest
-from .pods import Placement, pod, pod_set
+from .pods import Placement, phase, pod, pod_set
 from .sizes import Observed
 from .workloads import API_VERSION, JOB_UID, PriorityClass, priority_class, workload
 
@@ -26,6 +28,8 @@ _NOT_THERE, _CONFLICT = 404, 409
 _MANAGER: Final = "podwright-training-operator"
 _SOON: Final = 0.5
 _LATER: Final = 5.0
+_AGENTS: Final = 2.0
+"""Seconds between two questions to agents."""
 _AT_LEAST: Final = 60.0
 
 
@@ -48,12 +52,34 @@ class Reconciler:
                 return None
             decision = decide(observed)
             self._write(observed, decision)
+            asks_agents = self._direct_agents(observed, decision)
+        except (OSError, HTTPException) as error:
+            logging.warning("%s/%s: an agent does not answer: %s", namespace, name, error)
+            return _AGENTS
         except ApiError as error:
             # Somebody else wrote what was read, or nobody answers.
             logging.warning("%s/%s: %s", namespace, name, error)
             return _SOON if error.code == _CONFLICT else _LATER
         seconds = (decision.again - datetime.now(UTC)).total_seconds() if decision.again else _AT_LEAST
-        return min(max(seconds, 0.0) + 0.05, _AT_LEAST)
+        return min(max(seconds, 0.0) + 0.05, _AGENTS if asks_agents else _AT_LEAST)
+
+    def _direct_agents(self, observed: Observed, decision: Decision) -> bool:
+        """Ask the agents of pods on real nodes for their states, and tell each what to do next.
+
+        Returns whether the job has such agents.
+
+        A pod whose processes have failed is deleted: its loss counts as a restart of the job.
+        """
+        job = observed.job
+        retained = {name: pod for name, pod in observed.pods.items() if name not in decision.deleted_pods}
+        if decision.deleted_pods or not (asked := agents(self._api, job, retained)):
+            return False
+        timeout = job.elastic.get("gracefulShutdownTimeoutInSeconds")
+        restarts = decision.status.get("restartCount", job.status.get("restartCount", 0))
+        ended = sum(phase(pod) == "Succeeded" for pod in retained.values())
+        for name in direct(asked, (decision.size or len(retained)) - ended, restarts, timeout):
+            self._delete(f"/api/v1/namespaces/{job.namespace}/pods/{name}")
+        return True
 
     def jobs(self) -> list[tuple[str, str]]:
         """Namespace and name of all jobs; none while nobody answers."""

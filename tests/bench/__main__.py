@@ -1,13 +1,13 @@
 """Measures what docs/measurements.md promises: `bin/bench [--runs N] [--only NAME] [--hyp PATH] [--write]`.
 
 Every figure is of whole processes, start-up included, after one warm-up. `--write` puts the tables between the markers
-of docs/measurements.md; without it they are only printed.
+of docs/measurements.md; without it they are only printed. The line below a table names the commit that was measured, so
+`--write` refuses folders with changes that are not committed.
 """
 
 import argparse
 import os
 import platform
-import re
 import sys
 import tempfile
 import time
@@ -19,6 +19,7 @@ import doctor_matrix
 import effect_times
 import handler_costs
 import house
+import looks
 import mutated
 import names
 import preflight_times
@@ -28,20 +29,20 @@ import rendering
 import report_cost
 import series
 import status_cost
-import synthesis_times
 from agents import server_costs
 from clusters import admission, control_planes, sandbox_memory
 from governance import forecasts, real_kueue, simulated
+from measured_tables import FOLDERS, PAGE, has_changes, head, with_table
 from mutants import run as mutants_run
 from playing import played_pages
-from timing import ROOT
+from suite import file_costs
+from synthesizing import synthesis_times
 
-PAGE = ROOT / "docs" / "measurements.md"
 PARTS = {
     "synthesis": synthesis_times.report,
     "commands": commands.report,
+    "looks": looks.report,
     "mutations": mutated.report,
-    "deploy": commands.deploy_report,
     "boot": boot_times.report,
     "preflight": preflight_times.report,
     "handlers": handler_costs.report,
@@ -67,9 +68,16 @@ PARTS = {
     "forecast": forecasts.report,
     "memory": sandbox_memory.report,
     "kueue": real_kueue.report,
+    "test-files": file_costs.report,
 }
 # These take hours, need the control plane or the generator of the site, so only who asks for them gets them.
 ON_REQUEST = ("mutants", "admission", "control-plane", "pages", "memory", "kueue", "silences", "site")
+TIMED = (
+    *("synthesis", "commands", "looks", "preflight", "handlers", "rendering", "report", "status"),
+    *("agents-start", "agents", "forecast"),
+)
+"""Parts that run each command `--runs` times. The others run it once, or count what does not vary."""
+FEWEST_RUNS = 3
 
 
 def main() -> int:
@@ -91,30 +99,38 @@ def main() -> int:
         "--kubernetes", choices=("real", "store"), help="what clusters have (default: real if installed)"
     )
     args = parser.parse_args()
+    chosen = args.only or [name for name in PARTS if name not in ON_REQUEST]
+    if args.write:
+        _check_writable(parser, chosen, args.runs)
     missed = False
     with tempfile.TemporaryDirectory(prefix="podwright-bench-") as folder:
-        for name in args.only or [name for name in PARTS if name not in ON_REQUEST]:
+        for name in chosen:
             sys.stderr.write(f"measuring {name} …\n")
-            start = time.perf_counter()
+            start, load = time.perf_counter(), os.getloadavg()[0]
             report = PARTS[name](Path(folder), args)
             missed = missed or not report.kept
-            machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, {time.strftime('%Y-%m-%d')}"
-            text = (
-                f"{report.table}\n\n`bin/bench --only {name}`, {machine}, took {time.perf_counter() - start:.0f} s.\n"
-            )
+            text = f"{report.table}\n\n{_origin(name, args.runs, load)}, took {time.perf_counter() - start:.0f} s.\n"
             sys.stdout.write(f"\n## {name}\n\n{text}")
             if args.write:
-                write(name, text)
+                PAGE.write_text(with_table(PAGE.read_text(), name, text))
     return int(missed)
 
 
-def write(name: str, text: str) -> None:
-    """Replace what stands between the markers of `name`. Raises ValueError when the page has none."""
-    page = PAGE.read_text()
-    marker = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-    if not marker.search(page):
-        raise ValueError(f"{PAGE} has no markers for {name}")
-    PAGE.write_text(marker.sub(lambda match: f"{match[1]}{text}{match[2]}", page))
+def _check_writable(parser: argparse.ArgumentParser, chosen: list[str], runs: int) -> None:
+    """End with a usage error where a table could not say honestly what it was measured of."""
+    if runs < FEWEST_RUNS and any(name in TIMED for name in chosen):
+        parser.error(f"--runs: {runs} are too few to be published (at least {FEWEST_RUNS})")
+    for name in chosen:
+        if has_changes(FOLDERS[name]):
+            parser.error(f"--write: commit the changes of {', '.join(FOLDERS[name])} first; the table names its commit")
+
+
+def _origin(name: str, runs: int, load: float) -> str:
+    """The command, the runs, the load before and after, the machine, the day and the commit of a measurement."""
+    count = f"{runs} runs" if name in TIMED else "one run"
+    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}"
+    loads = f"load {load:.1f} to {os.getloadavg()[0]:.1f}"
+    return f"`bin/bench --only {name}`, {count}, {loads}, {machine}, {time.strftime('%Y-%m-%d')}, at {head()}"
 
 
 sys.exit(main())

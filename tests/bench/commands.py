@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from table import Report, markdown, verdict
-from timing import ROOT, measure, measure_in_turn
+from timing import ROOT, measure_in_turn
 
 PODWRIGHT = str(ROOT / ".venv" / "bin" / "podwright")
 HYP_VERSION = "3.12.0"
@@ -53,14 +53,6 @@ def report(_: Path, args: argparse.Namespace) -> Report:
     retained = [[name, f"{value:.2f}", f"≤ {limit}", verdict(value, limit)] for name, value, limit in limits]
     tables = [markdown(["command", "median (range)"], times), markdown(["limit on", "measured", "limit", ""], retained)]
     return Report("\n\n".join(tables), all(value <= limit for _, value, limit in limits))
-
-
-def deploy_report(folder: Path, args: argparse.Namespace) -> Report:
-    """`bin/deploy` to the embedded sandbox, the second time and with nothing changed."""
-    del folder, args
-    timing = measure([str(ROOT / "bin" / "deploy")], runs=1, env={"NO_COLOR": "1", **os.environ})
-    row = ["`bin/deploy`, second run", str(timing), "≤ 40 s", verdict(timing.median, 40)]
-    return Report(markdown(["command", "median (range)", "limit", ""], [row]), timing.median <= 40)
 
 
 def silence_report(folder: Path, args: argparse.Namespace) -> Report:

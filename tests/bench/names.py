@@ -21,7 +21,7 @@ def table(root: Path) -> str:
 
 
 def report(folder: Path, args: argparse.Namespace) -> Report:
-    """The table of this checkout. How many there may be, tests/contract/code/test_language.py holds."""
+    """The table of this checkout; tests/contract/code/lint_names.py finds the names outside the glossary."""
     del folder, args
     return Report(table(ROOT), True)
 

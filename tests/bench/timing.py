@@ -1,14 +1,17 @@
-"""Timing whole processes: what a user waits for, start-up included."""
+"""Timing whole commands: what a user waits for, start-up included, and the processor seconds of all their processes."""
 
+import json
 import os
 import statistics
 import subprocess
 import sys
-import time
+import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from tree import PROGRAM, Cost
 
 ROOT = Path(__file__).parent.parent.parent
 _PYTEST = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
@@ -17,7 +20,7 @@ HELPERS = tuple(str(ROOT / folder) for folder in _PYTEST["pythonpath"])
 
 @dataclass(frozen=True)
 class Timing:
-    """Wall-clock seconds of several runs, what of a processor each took, and the largest resident set in MiB."""
+    """Elapsed and processor seconds of several runs, and the largest resident set of a process in MiB."""
 
     seconds: tuple[float, ...]
     peak_mib: float
@@ -30,8 +33,14 @@ class Timing:
 
     @property
     def processor(self) -> float:
-        """Median seconds of a processor: what one process takes that nobody else disturbs."""
+        """Median processor seconds, which other work on the machine hardly changes."""
         return statistics.median(self.processor_seconds)
+
+    @property
+    def processor_text(self) -> str:
+        """Median and range of the processor seconds."""
+        used = self.processor_seconds
+        return f"{self.processor:.2f} s ({min(used):.2f}–{max(used):.2f})"
 
     def __str__(self) -> str:
         return f"{self.median:.2f} s ({min(self.seconds):.2f}–{max(self.seconds):.2f})"
@@ -60,26 +69,26 @@ def measure_in_turn(
     peaks = dict.fromkeys(commands, 0.0)
     for run in range(runs + warm_ups):
         for name, (command, env) in commands.items():
-            elapsed, used, peak = _once(command, env, cwd)
-            peaks[name] = max(peaks[name], peak)
+            cost = run_once(command, env, cwd)
+            peaks[name] = max(peaks[name], cost.peak_mib)
             if run >= warm_ups:
-                seconds[name].append(elapsed)
-                processor[name].append(used)
+                seconds[name].append(cost.elapsed)
+                processor[name].append(cost.processor)
     return {name: Timing(tuple(seconds[name]), peaks[name], tuple(processor[name])) for name in commands}
 
 
-def _once(command: Sequence[str], env: Mapping[str, str], cwd: Path) -> tuple[float, float, float]:
-    """Seconds, those of a processor, and MiB of the largest process."""
-    start = time.perf_counter()
-    process = subprocess.Popen(
-        command, cwd=cwd, env=os.environ | env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    assert process.stderr
-    output = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    elapsed = time.perf_counter() - start
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.stderr.buffer.write(output)
-        raise subprocess.CalledProcessError(process.returncode, command)
-    return elapsed, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+def run_once(command: Sequence[str], env: Mapping[str, str], cwd: Path) -> Cost:
+    """Run a command and all its processes. Raises CalledProcessError when it fails."""
+    with tempfile.NamedTemporaryFile(prefix="podwright-cost-") as result:
+        done = subprocess.run(
+            [*PROGRAM, result.name, *command],
+            cwd=cwd,
+            env=os.environ | env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        if done.returncode:
+            sys.stderr.buffer.write(done.stderr)
+            raise subprocess.CalledProcessError(done.returncode, command)
+        return Cost(**json.loads(Path(result.name).read_text()))

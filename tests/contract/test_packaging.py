@@ -76,7 +76,8 @@ def wheel(tree: Path) -> Path:
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("installed")
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", target, wheel]
+    offline = ("--quiet", "--no-deps", "--no-index", "--no-compile")
+    command = [sys.executable, "-m", "pip", "install", *offline, "--target", target, wheel]
     subprocess.run(command, check=True)
     return target
 
@@ -204,3 +205,45 @@ def test_a_release_that_is_none_is_refused(tree: Path, tmp_path: Path) -> None:
     assert refused("no section '## 9.10.0'")
     assert not (clone / "dist").exists()
     assert release(clone, "--loud").returncode == 2
+
+
+# Imports every handler with bytecode writing on, and prints the digest of every folder that becomes an asset.
+DIGESTS = """
+import importlib, json, pathlib, sys
+sys.dont_write_bytecode = False
+from podwright.operations.programs.node import use_bundled_node
+use_bundled_node()
+from podwright.constructs.common import assets
+room = pathlib.Path(assets.__file__).parents[1]
+folders = sorted(path.parent for path in room.glob("*/*/handler*/index.py"))
+for folder in folders:
+    importlib.import_module(".".join(("podwright.constructs", *folder.relative_to(room).parts, "index")))
+folders += [room / "common/handler_runtime", room.parent / "lifecycle_scripts"]
+digests = {}
+for folder in folders:
+    with assets.staged(assets.shipped_files(folder)) as copy:
+        digests[folder.relative_to(room.parent).as_posix()] = copy.digest
+print(json.dumps({"at": str(room), "digests": digests}))
+"""
+
+
+def digests(cwd: Path, **environment: str) -> tuple[str, dict[str, str]]:
+    """Where podwright was imported from, and the digest of each folder."""
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, "-P", "-c", DIGESTS]
+    result = subprocess.run(command, cwd=cwd, env=clean | environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    actual = json.loads(result.stdout)
+    return actual["at"], actual["digests"]
+
+
+def test_assets_are_the_same_from_checkout_and_wheel_and_after_importing_every_handler(
+    installed: Path, tmp_path: Path
+) -> None:
+    checkout, here = digests(tmp_path)
+    wheel, existing = digests(tmp_path, PYTHONPATH=str(installed))
+    assert Path(checkout).resolve() == ROOT / "constructs"
+    assert Path(wheel).is_relative_to(installed)
+    assert list(Path(wheel).rglob("handler/__pycache__")), "the handlers were not imported with bytecode writing on"
+    assert here == existing == digests(tmp_path, PYTHONPATH=str(installed))[1]
+    assert {"constructs/hyperpod/lifecycle_publication/handler", "lifecycle_scripts"} <= set(here)

@@ -39,10 +39,9 @@ print(len(models) > 100, [model.__name__ for model in models if model.__pydantic
 """
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_a_mutated_file_ends_in_findings_and_in_time(seed: int) -> None:
+def test_mutated_files_end_in_findings_and_in_time() -> None:
     """`bin/bench --only mutations` does the same with 2,000, and synthesizes some of those that pass."""
-    assert outcome(seed).seconds < 2
+    assert {seed: outcome(seed).seconds for seed in range(SEEDS) if outcome(seed).seconds >= 2} == {}
 
 
 def test_mutations_fail_and_pass() -> None:
@@ -60,10 +59,10 @@ def test_a_seed_always_gives_the_same_file() -> None:
     assert [mutation(seed) for seed in range(20)] == [mutation(seed) for seed in range(20)]
 
 
-@pytest.mark.parametrize("name", Project.at(ROOT).names)
-def test_our_environments_have_no_errors(name: str) -> None:
-    loaded = Project.at(ROOT).load(name)
-    assert errors(findings(loaded.environment, loaded.source)) == []
+def test_our_environments_have_no_errors() -> None:
+    loaded = {name: Project.at(ROOT).load(name) for name in Project.at(ROOT).names}
+    refused = {name: errors(findings(each.environment, each.source)) for name, each in loaded.items()}
+    assert {name: items for name, items in refused.items() if items} == {}
 
 
 def test_rules_take_no_time_that_anybody_notices() -> None:

@@ -3,14 +3,14 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from operator import gt
 from typing import Any
-
-import pytest
 
 from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES
 from podwright.config.catalog.limits import limits
+from podwright.sandbox.authorization.evaluation import listed
 from podwright.sandbox.cloudformation.evaluate import references
-from synthesis import NAMES, environment, synthesis
+from synthesis import NAMES, Template, environment, synthesis
 
 # CloudFormation quotas, user guide, 2026-11.
 MAX_RESOURCES, MAX_BYTES, MAX_OUTPUTS = 500, 1_000_000, 200
@@ -50,63 +50,99 @@ def statements(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
                         yield f"{stack}/{logical_id}", statement
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_templates_fit_the_limits_of_cloudformation(name: str) -> None:
-    for stack, template in synthesis(name).templates.items():
-        assert len(template["Resources"]) <= MAX_RESOURCES, stack
-        assert len(template.get("Outputs", {})) <= MAX_OUTPUTS, stack
-        assert len(json.dumps(template)) <= MAX_BYTES, stack
+def templates() -> Iterator[tuple[str, Template]]:
+    """Each template of every environment, with `environment/stack`."""
+    for name in NAMES:
+        for stack, template in synthesis(name).templates.items():
+            yield f"{name}/{stack}", template
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_everything_is_decided_at_synthesis(name: str) -> None:
-    for stack, template in synthesis(name).templates.items():
-        assert set(template.get("Parameters", {})) <= {"BootstrapVersion"}, stack
-        assert "Conditions" not in template, stack
-        assert "Mappings" not in template, stack
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_no_policy_allows_every_action(name: str) -> None:
-    for holder, statement in statements(name):
-        actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
-        assert not [action for action in actions if action == "*" or action.endswith(":*")], holder
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_only_known_functions_and_custom_resources(name: str) -> None:
-    templates = synthesis(name).templates
-    resources = [resource for template in templates.values() for resource in template["Resources"].values()]
-    custom = {resource["Type"] for resource in resources if resource["Type"].startswith(("Custom::", "AWS::CloudForm"))}
-    assert custom <= CUSTOM_TYPES
-    for address, function in synthesis(name).resources("AWS::Lambda::Function").items():
-        # The one Node function: the framework that CDK puts around its kubectl handler.
-        framework = "KubectlProvider" in address and "framework" in function["Properties"].get("Description", "")
-        assert framework or PYTHON.match(function["Properties"]["Runtime"]), address
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_protection_decides_what_survives(name: str) -> None:
-    destroyed = environment(name).protection == "destroy"
-    # What a failed first deployment has made goes again, or its names would block the next one.
-    policies = ("Delete", "Delete") if destroyed else ("RetainExceptOnCreate", "Retain")
-    for resource_type in ("AWS::FSx::FileSystem", "AWS::S3::Bucket", "AWS::KMS::Key"):
-        for address, resource in synthesis(name).resources(resource_type).items():
-            assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == policies, address
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_hyperpod_finds_its_dependencies_chart(name: str) -> None:
-    """HyperPod refuses a cluster without it, and stacks without a dependency are deployed side by side."""
-    resolved = synthesis(name)
-    charts = resolved.resources("Custom::AWSCDK-EKS-HelmChart")
-    needed = {
-        address.partition("/")[0]
-        for address, chart in charts.items()
-        if chart["Properties"]["Release"] == HYPERPOD_DEPENDENCIES
+def test_templates_fit_the_limits_of_cloudformation() -> None:
+    sizes = {
+        where: (len(template["Resources"]), len(template.get("Outputs", {})), len(json.dumps(template)))
+        for where, template in templates()
     }
-    for address in resolved.resources("AWS::SageMaker::Cluster"):
-        assert needed <= resolved.earlier_stacks(address.partition("/")[0])
+    limits_of_a_stack = (MAX_RESOURCES, MAX_OUTPUTS, MAX_BYTES)
+    assert len(sizes) > len(NAMES)
+    assert {where: size for where, size in sizes.items() if any(map(gt, size, limits_of_a_stack))} == {}
+
+
+def test_everything_is_decided_at_synthesis() -> None:
+    left = {
+        where: parts
+        for where, template in templates()
+        if (
+            parts := {*template.get("Parameters", {})} - {"BootstrapVersion"} | {"Conditions", "Mappings"} & {*template}
+        )
+    }
+    assert left == {}
+
+
+def test_no_policy_allows_every_action() -> None:
+    wide = [
+        f"{name}/{holder}: {action}"
+        for name in NAMES
+        for holder, statement in statements(name)
+        for action in listed(statement["Action"])
+        if action == "*" or action.endswith(":*")
+    ]
+    assert not wide, "\n".join(wide)
+
+
+def is_known_function(address: str, function: Mapping[str, Any]) -> bool:
+    """Whether a function runs Python, or is the one Node function: the framework around CDK's kubectl handler."""
+    framework = "KubectlProvider" in address and "framework" in function["Properties"].get("Description", "")
+    return framework or bool(PYTHON.match(function["Properties"]["Runtime"]))
+
+
+def test_only_known_functions_and_custom_resources() -> None:
+    unknown = [
+        f"{where}: {resource['Type']}"
+        for where, template in templates()
+        for resource in template["Resources"].values()
+        if resource["Type"].startswith(("Custom::", "AWS::CloudForm")) and resource["Type"] not in CUSTOM_TYPES
+    ]
+    unknown += [
+        f"{name}/{address}"
+        for name in NAMES
+        for address, function in synthesis(name).resources("AWS::Lambda::Function").items()
+        if not is_known_function(address, function)
+    ]
+    assert not unknown, "\n".join(unknown)
+
+
+def test_protection_decides_what_survives() -> None:
+    wrong, judged = [], 0
+    for name in NAMES:
+        destroyed = environment(name).protection == "destroy"
+        # What a failed first deployment has made goes again, or its names would block the next one.
+        policies = ("Delete", "Delete") if destroyed else ("RetainExceptOnCreate", "Retain")
+        for resource_type in ("AWS::FSx::FileSystem", "AWS::S3::Bucket", "AWS::KMS::Key"):
+            for address, resource in synthesis(name).resources(resource_type).items():
+                judged += 1
+                if (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) != policies:
+                    wrong.append(f"{name}/{address}: {resource['DeletionPolicy']}, {resource['UpdateReplacePolicy']}")
+    assert not wrong, "\n".join(wrong)
+    assert judged
+
+
+def test_hyperpod_finds_its_dependencies_chart() -> None:
+    """HyperPod refuses a cluster without it, and stacks without a dependency are deployed side by side."""
+    late, judged = [], 0
+    for name in NAMES:
+        resolved = synthesis(name)
+        charts = resolved.resources("Custom::AWSCDK-EKS-HelmChart")
+        needed = {
+            address.partition("/")[0]
+            for address, chart in charts.items()
+            if chart["Properties"]["Release"] == HYPERPOD_DEPENDENCIES
+        }
+        judged += len(needed)
+        for address in resolved.resources("AWS::SageMaker::Cluster"):
+            if not needed <= resolved.earlier_stacks(address.partition("/")[0]):
+                late.append(f"{name}/{address}: {needed}")
+    assert not late, "\n".join(late)
+    assert judged
 
 
 # They name a principal, whose policies they neither use nor wait for.
@@ -135,10 +171,10 @@ def policies_of(template: Mapping[str, Any]) -> dict[str, set[str]]:
     return policies
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_has_a_role_has_its_policies_from_beginning_to_end(name: str) -> None:
+def test_what_has_a_role_has_its_policies_from_beginning_to_end() -> None:
     """Otherwise it may be made before its role may do anything, and outlive what its role needs to clean up."""
-    for stack, template in synthesis(name).templates.items():
+    missing = []
+    for where, template in templates():
         policies = policies_of(template)
         for logical_id, resource in template["Resources"].items():
             if resource["Type"].startswith("AWS::IAM::") or resource["Type"] in PRINCIPALS_ONLY:
@@ -152,7 +188,8 @@ def test_what_has_a_role_has_its_policies_from_beginning_to_end(name: str) -> No
                 for policy in policies[role] - before
                 if logical_id not in made_before(template["Resources"], policy)
             }
-            assert not late, f"{stack}/{logical_id}"
+            missing += [f"{where}/{logical_id}: {policy}" for policy in sorted(late)]
+    assert not missing, "\n".join(missing)
 
 
 RULES = ("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress")
@@ -198,15 +235,14 @@ def with_routes(resources: Mapping[str, Mapping[str, Any]], terms: dict[str, set
     return reached
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_in_a_security_group_or_writes_to_a_bucket_has_its_rules(name: str) -> None:
+def test_what_is_in_a_security_group_or_writes_to_a_bucket_has_its_rules() -> None:
     """Rules, policies and routes are resources of their own, which nothing that uses them names.
 
     FSx and RDS look at their security group when they are made; a database whose rule goes first is cut off from what
     still writes to it.
     """
     late = []
-    for stack, template in synthesis(name).templates.items():
+    for where, template in templates():
         resources = template["Resources"]
         terms = with_routes(resources, terms_of(resources))
         for logical_id, resource in resources.items():
@@ -217,11 +253,11 @@ def test_what_is_in_a_security_group_or_writes_to_a_bucket_has_its_rules(name: s
             missing = needed - made_before(resources, logical_id) if needed else set()
             # A rule about the resource itself can only come after it.
             late += [
-                f"{stack}/{logical_id} ({resource['Type']}): {term}"
+                f"{where}/{logical_id} ({resource['Type']}): {term}"
                 for term in sorted(missing)
                 if logical_id not in made_before(resources, term)
             ]
-    assert late == []
+    assert not late, "\n".join(late)
 
 
 MANIFEST, WAIT = "Custom::AWSCDK-EKS-KubernetesResource", "Custom::PodwrightNamespacesReady"
@@ -235,26 +271,27 @@ def objects_of(resource: Mapping[str, Any]) -> list[dict[str, Any]]:
     return json.loads(manifest)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_objects_in_namespaces_that_sagemaker_makes_wait_for_them(name: str) -> None:
-    """The service makes `hyperpod-ns-TEAM` after it has answered that the quota is there."""
-    actual = synthesis(name)
-    prefix = limits().compute_quota.namespace_prefix
-    late = []
+def late_objects(name: str) -> Iterator[str]:
+    """Objects of an environment in a namespace that SageMaker makes, which do not wait for it."""
+    actual, prefix = synthesis(name), limits().compute_quota.namespace_prefix
     for stack in actual.templates:
         if stack.endswith(".nested.template.json"):
             continue
         resources = actual.whole(stack)
         waits = {key: set(item["Properties"]["Namespaces"]) for key, item in resources.items() if item["Type"] == WAIT}
         for logical_id, resource in resources.items():
-            namespaces = {
-                item["metadata"].get("namespace", "")
-                for item in (objects_of(resource) if resource["Type"] == MANIFEST else ())
-            }
+            objects = objects_of(resource) if resource["Type"] == MANIFEST else []
+            namespaces = {item["metadata"].get("namespace", "") for item in objects}
             needed = {item for item in namespaces if item.startswith(prefix)}
-            awaited = {item for wait in made_before(resources, logical_id) & waits.keys() for item in waits[wait]}
-            late += [f"{stack}/{logical_id}: {item}" for item in sorted(needed - awaited)]
-    assert late == []
+            before = made_before(resources, logical_id) if needed else set()
+            awaited = {item for wait in before & waits.keys() for item in waits[wait]}
+            yield from (f"{name}/{stack}/{logical_id}: {item}" for item in sorted(needed - awaited))
+
+
+def test_objects_in_namespaces_that_sagemaker_makes_wait_for_them() -> None:
+    """The service makes `hyperpod-ns-TEAM` after it has answered that the quota is there."""
+    late = [line for name in NAMES for line in late_objects(name)]
+    assert not late, "\n".join(late)
 
 
 def test_a_wait_for_namespaces_begins_anew_with_a_quota_that_is_made_anew() -> None:

@@ -5,16 +5,15 @@ from this process, in the order of the CDK CLI, and the physical ids are read ba
 """
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 
+from cloudformation_cdk import podwright
 from podwright.operations.aws import sandbox_server as server
 from sandbox_stacks import StackUnderTest
 from synthesis import STATEFUL, environment_of, synthesize
@@ -41,18 +40,10 @@ class Deployed:
 
     def __init__(self, project: Path, endpoint: str) -> None:
         session = boto3.Session("sandbox", "sandbox", region_name="us-west-2")
-        self._client = lambda service: session.client(service, endpoint_url=endpoint)
+        self._client = cache(partial(session.client, endpoint_url=endpoint))
         (project / "environments").mkdir()
         (project / "environments" / "sandbox.yaml").write_text(FILE.format(**BASE))
-        bare = {
-            "PATH": os.environ["PATH"],
-            "HOME": os.environ["HOME"],
-            "CDK_HOME": str(project),
-            "CDK_VALIDATION": "false",
-        }
-        command = [sys.executable, "-P", "-m", "podwright.operations.cli", "deploy", "--json"]
-        done = subprocess.run(command, cwd=project, env=bare, capture_output=True, text=True, timeout=400)
-        assert done.returncode == 0, done.stdout + done.stderr
+        podwright(project, "deploy", "--json")
 
     def edit(self, refused: str | None = None, **changes: str) -> Ids:
         """Deploy with these changes to the first file. Gives the physical ids afterwards."""

@@ -1,8 +1,10 @@
 """The function that tells of a cluster's events: what it says, what it asks, and what it holds back."""
 
 import io
+import itertools
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import boto3
@@ -33,6 +35,7 @@ class EventServices:
         self.marks: dict[str, str] = {}
         self.there = True
         self._count = 0
+        self._events: dict[str, dict[str, Any]] = {}
         monkeypatch.setattr(index.boto3, "Session", lambda: self)
         monkeypatch.setattr(index.time, "time", lambda: self.now)
         monkeypatch.setattr(index.time, "sleep", lambda seconds: None)
@@ -79,12 +82,15 @@ class EventServices:
         else:
             self.chats.append(json.loads(Message))
 
-    def send(self, kind: str, detail: dict[str, Any], event_id: str = "") -> None:
+    def event(self, kind: str, detail: dict[str, Any], event_id: str = "") -> dict[str, Any]:
+        """An event of now; the same again for an id that was given before."""
         self._count += 1
-        event = {"id": event_id or f"event-{self._count}", "time": f"2026-11-21T10:00:{self._count:02}Z"}
-        if event_id:
-            event["time"] = "2026-11-21T11:00:00Z"
-        index.handler({"detail-type": kind, "detail": detail, **event}, None)
+        event_id = event_id or f"event-{self._count}"
+        time = f"{datetime.fromtimestamp(self.now, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        return self._events.setdefault(event_id, {"id": event_id, "time": time, "detail-type": kind, "detail": detail})
+
+    def send(self, kind: str, detail: dict[str, Any], event_id: str = "") -> None:
+        index.handler(self.event(kind, detail, event_id), None)
 
 
 @pytest.fixture(scope="module")
@@ -338,6 +344,34 @@ def test_what_failed_on_the_way_is_done_when_lambda_tries_again(rule: EventServi
     rule.send(HEALTH, fault(), "third")
     assert list(rule.objects) == [RECORD]
     assert sum("quarantine" in mail["subject"] for mail in rule.mails) == 1
+
+
+def test_the_order_in_which_events_arrive_does_not_matter(rule: EventServices, monkeypatch: pytest.MonkeyPatch) -> None:
+    """EventBridge keeps no order, and a function for each event runs at once."""
+    monkeypatch.setenv("QUARANTINE", json.dumps(RULE | {"faults": 2}))
+    for number, order in enumerate(itertools.permutations(range(3))):
+        instance, events = f"i-{number:017}", list[dict[str, Any]]()
+        rule.marked.clear()
+        for status in ["Unhealthy", "Healthy", "Unhealthy"]:
+            rule.now += 5
+            summary = health(status, instance)["HealthSummary"] | {"RepairAction": "Reboot"}
+            events.append(rule.event(HEALTH, health(status, instance) | {"HealthSummary": summary}))
+        for position in order:
+            index.handler(events[position], None)
+        assert [node["reason"].partition(" within")[0] for node in rule.marked] == ["2 faults"], order
+
+
+@pytest.mark.parametrize("healthy_first", [True, False])
+def test_events_of_one_second_are_two_faults_if_the_node_was_healthy_between(
+    rule: EventServices, monkeypatch: pytest.MonkeyPatch, healthy_first: bool
+) -> None:
+    monkeypatch.setenv("QUARANTINE", json.dumps(RULE | {"faults": 2}))
+    rule.send(HEALTH, fault())
+    rule.now += 7
+    details = [health("Healthy", INSTANCE), fault()]
+    for detail in details if healthy_first else reversed(details):
+        rule.send(HEALTH, detail)
+    assert len(rule.marked) == 1
 
 
 def test_a_node_that_is_gone_is_not_called_quarantined(rule: EventServices) -> None:

@@ -18,7 +18,8 @@ from podwright.planning.quota.policy import environment_policy
 from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.eks.task_governance import apply_policy, apply_quota, settings
 from podwright.sandbox.kubernetes.api_objects import ApiObjects
-from real_cluster import add_nodes, api, started, wait
+from real_cluster import add_nodes, api, started
+from waiting import until
 
 SCENARIO: Final = Path(__file__).resolve().parents[2] / "environments/governed-hundred.yaml"
 GUARANTEED: Final = {"p5": 9, "p4d": 4, "g5": 2}
@@ -109,7 +110,7 @@ def _measure(plane: ControlPlane, jobs: list[dict[str, Any]], fit: int) -> Times
         list(clients.map(create, jobs))
     created = time.monotonic() - start
     # A team that Kueue knows no more jobs of has lent what the others now have.
-    wait(lambda: seen() == len(jobs) and sum(item.get("admittedWorkloads", 0) for item in queues()) == fit, _SECONDS)
+    until(lambda: seen() == len(jobs) and sum(item.get("admittedWorkloads", 0) for item in queues()) == fit)
     admitted = time.monotonic() - start
-    wait(lambda: running() == fit, _SECONDS)
+    until(lambda: running() == fit)
     return Times(created, admitted, time.monotonic() - start)

@@ -1,8 +1,7 @@
 """A real API server as tests start it and talk to it: server-side apply, and the same as another user."""
 
 import json
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,11 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.resource import Resource
 
-from needs import require
-from podwright.sandbox.control_plane.cache import Cache, State
+from control_plane_parts import ALL_PARTS, require_parts
+from podwright.planning.helm.operators import BUNDLED, OPERATORS
+from podwright.sandbox.control_plane.cache import Cache
 from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.control_plane.kubectl import read_objects
-from podwright.sandbox.control_plane.operators import NAMES, OWN
 from podwright.sandbox.control_plane.pins import pins
 
 MANAGER = "podwright"
@@ -24,12 +23,15 @@ Object = dict[str, Any]
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[ControlPlane]:
-    """A control plane in a folder, without operators."""
-    cache = Cache.of_user()
-    installed = all(cache.state(part) is State.INSTALLED for part in pins().parts)
-    require(installed, "the control plane: `podwright sandbox kubernetes install`")
-    control_plane = ControlPlane(folder, pins(), cache)
+def started(folder: Path, *parts: str) -> Iterator[ControlPlane]:
+    """Start a control plane without operators in a folder.
+
+    Args:
+        folder: Its folder.
+        parts: Parts that the test needs besides Kubernetes.
+    """
+    require_parts(*parts)
+    control_plane = ControlPlane(folder, pins(), Cache.of_user())
     control_plane.start()
     try:
         yield control_plane
@@ -38,9 +40,10 @@ def started(folder: Path) -> Iterator[ControlPlane]:
 
 
 def upstream_definitions() -> list[Object]:
-    """The definitions of custom kinds that the installed operators bring. Nothing converts their versions here."""
+    """Return the definitions of custom kinds of all operators and KAI. Nothing converts their versions here."""
+    require_parts(*ALL_PARTS)
     folders = {part.name: Cache.of_user().folder(part) for part in pins().parts}
-    files = [*(folders[name] / "release.yaml" for name in NAMES if name not in OWN)]
+    files = [*(folders[name] / "release.yaml" for name in OPERATORS if name not in BUNDLED)]
     files += sorted((folders["kai-scheduler"] / "charts/kai-scheduler/crds").glob("*.yaml"))
     objects = [item for file in files for item in read_objects(file)]
     # The training operator has another version of the MPI operator's kind, which comes last.
@@ -70,6 +73,16 @@ class ApiServer:
         query = [("fieldManager", MANAGER), ("fieldValidation", "Strict"), ("force", "true"), *_dry(dry_run)]
         path = self._path(item, item["metadata"]["name"])
         return self._send("PATCH", path, item, query, "application/apply-patch+yaml")
+
+    def accepts(self, job: Object) -> bool:
+        """Apply a job. False while the webhook of its operator does not answer yet."""
+        try:
+            self.apply(job)
+        except ApiException as error:
+            if error.status == 500 and "failed to call webhook" in (error.body or ""):
+                return False
+            raise
+        return True
 
     def create(
         self, item: Object, *, subresource: str = "", body: Object | None = None, dry_run: bool = False
@@ -143,12 +156,3 @@ class ApiServer:
 
 def _dry(run: bool) -> list[tuple[str, str]]:
     return [("dryRun", "All")] if run else []
-
-
-def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
-    """What a condition gives once it gives something."""
-    deadline = time.monotonic() + seconds
-    while not (result := condition()):
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
-    return result

@@ -5,7 +5,17 @@ from collections.abc import Iterator
 import pytest
 
 from api_server import ApiServer, started
+from control_plane_parts import GO_SETTINGS
 from podwright.sandbox.control_plane.control_plane import ControlPlane
+
+
+@pytest.fixture(scope="session", autouse=True)
+def go_settings() -> Iterator[None]:
+    """Let control planes trade memory for CPU time."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in GO_SETTINGS.items():
+            patch.setenv(name, value)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from kubernetes import client, config, watch
 
-from api_server import ApiServer, until
+from api_server import ApiServer
 from made_policies import API, NAMESPACE, MadePolicy, Object, job, larger, made_policy
 from podwright.planning.simulation.assumptions import Assumptions
 from podwright.planning.simulation.kueue.admitted import domains, work_in
@@ -21,6 +21,7 @@ from podwright.planning.simulation.kueue.history import Job
 from podwright.planning.simulation.kueue.policy import policy
 from podwright.planning.simulation.traces.workload_list import condition
 from podwright.sandbox.control_plane.control_plane import ControlPlane
+from waiting import until
 
 CONFIGURATIONS: Final[dict[bool, Object]] = {
     False: {"fairSharing": None},
@@ -33,7 +34,7 @@ _PROBE: Final = "probe"
 _CYCLES: Final = 6
 """In so many cycles without a change Kueue has looked at all that any queue has waiting."""
 _AT_ONCE_SECONDS: Final = 0.1
-_WAIT_SECONDS: Final = 120
+_WAIT_SECONDS: Final = 900
 _PREEMPTOR: Final = re.compile(r"\(UID: ([^,)]+)")
 Put = tuple[str, int, tuple[tuple[str, str], ...], tuple[tuple[str, int], ...]]
 """A pod set: its name, pods, flavors by resource, and pods by the last value of their domains."""
@@ -482,4 +483,4 @@ def _await_nodes(cluster: Cluster, names: set[str]) -> None:
         keys = {taint["key"] for each in nodes for taint in each["spec"].get("taints", ())}
         return len(nodes) == len(names) and not any(key.startswith("node.kubernetes.io/") for key in keys)
 
-    until(ready, _WAIT_SECONDS)
+    until(ready)

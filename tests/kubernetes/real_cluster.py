@@ -1,7 +1,6 @@
 """A control plane of its own, as measurements start one: Kueue, nodes of HyperPod, and what its processes take."""
 
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -14,9 +13,9 @@ from podwright.sandbox.hyperpod.cluster import Cluster, Node, Timing
 from podwright.sandbox.hyperpod.kubelets import Kubelets
 from podwright.sandbox.kubernetes.api_objects import Connection, connection
 from podwright.sandbox.protocol.clock import now
+from waiting import until
 
 REGION: Final = "us-east-1"
-_POLL_SECONDS: Final = 0.5
 
 
 @contextmanager
@@ -39,16 +38,7 @@ def add_nodes(plane: ControlPlane, groups: Mapping[str, tuple[str, int]]) -> Non
     """Make Nodes as the sandbox does, by group: the instance type, and how many. Returns once all are ready."""
     nodes = [(name, instance_type) for name, (instance_type, count) in groups.items() for _ in range(count)]
     Kubelets(plane.kubeconfig, REGION, "measured", 0).follow(_Nodes(nodes))
-    wait(lambda: _ready(plane) == len(nodes), 300)
-
-
-def wait(condition: Callable[[], bool], seconds: float) -> None:
-    """Return once a condition holds. Raises TimeoutError where it does not for so long."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"it did not happen in {seconds:g} s")
-        time.sleep(_POLL_SECONDS)
+    until(lambda: _ready(plane) == len(nodes))
 
 
 def resident_mib(pid: int) -> float:

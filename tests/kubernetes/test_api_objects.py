@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from api_server import upstream_definitions
 from cluster_cases import CASES, CHART_CASES, DEFINITION, Case, config_map, data_of, definition, namespace_of, upgrade
-from needs import needs
+from control_plane_parts import needs_parts
 from podwright.config.errors import CommandError
-from podwright.sandbox.control_plane.cache import Cache, State
+from podwright.sandbox.control_plane.cache import Cache
 from podwright.sandbox.control_plane.control_plane import ControlPlane
+from podwright.sandbox.control_plane.definitions import KIND
+from podwright.sandbox.control_plane.kubectl import read_objects
 from podwright.sandbox.control_plane.pins import pins
 from podwright.sandbox.kubernetes.api_objects import ApiObjects
 from podwright.sandbox.kubernetes.cluster_objects import ApiError, ClusterObjects
 from podwright.sandbox.kubernetes.custom_kinds import content, names, upstream_kinds
 
 CACHE = Cache.of_user()
-INSTALLED = all(CACHE.state(part) is State.INSTALLED for part in pins().parts)
-pytestmark = needs(INSTALLED, "the control plane: `podwright sandbox kubernetes install`")
+pytestmark = needs_parts("kueue")
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +30,12 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """Everything, started once for this file, with the kinds of Kueue, which no operator brings here."""
     control_plane = ControlPlane(tmp_path_factory.mktemp("plane"), pins(), CACHE)
     control_plane.start()
-    kueue = [item for item in upstream_definitions() if item["spec"]["group"] == "kueue.x-k8s.io"]
-    for item in kueue:
-        ApiObjects(control_plane.kubeconfig).apply(item)
+    release = read_objects(CACHE.folder(pins().part("kueue")) / "release.yaml")
+    definitions = [item for item in release if item["kind"] == KIND]
+    for item in definitions:
+        # Nothing converts their versions here.
+        item["spec"].pop("conversion", None)
+    control_plane.definitions.apply(definitions)
     try:
         yield control_plane
     finally:

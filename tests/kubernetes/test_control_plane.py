@@ -2,8 +2,7 @@
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -12,22 +11,22 @@ import pytest
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
+from control_plane_parts import ALL_PARTS, needs_parts
 from listening import addresses
-from needs import needs
 from podwright.config.errors import CommandError
-from podwright.sandbox.control_plane.cache import Cache, State
+from podwright.planning.helm.operators import OPERATORS as EVERY_OPERATOR
+from podwright.sandbox.control_plane.cache import Cache
 from podwright.sandbox.control_plane.control_plane import ControlPlane
-from podwright.sandbox.control_plane.operators import NAMES
 from podwright.sandbox.control_plane.pins import pins
 from podwright.sandbox.control_plane.processes import answers, is_alive
+from waiting import until
 
 CACHE = Cache.of_user()
-INSTALLED = all(CACHE.state(part) is State.INSTALLED for part in pins().parts)
-pytestmark = needs(INSTALLED, "the control plane: `podwright sandbox kubernetes install`")
+pytestmark = needs_parts(*ALL_PARTS)
 
 COMPONENTS = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"]
 # Kueue last, as in a deployment: it looks for kinds when it starts.
-OPERATORS = sorted(NAMES, key="kueue".__eq__)
+OPERATORS = sorted(EVERY_OPERATOR, key="kueue".__eq__)
 NODES = 16
 CPUS_OF_NODE = 8
 TEAM = "team"
@@ -67,15 +66,6 @@ def objects(api: client.ApiClient) -> Any:
     return client.CustomObjectsApi(api)
 
 
-def eventually(condition: Callable[[], Any], seconds: float = 60) -> Any:
-    """What a condition gives once it gives something."""
-    deadline = time.monotonic() + seconds
-    while not (result := condition()):
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.2)
-    return result
-
-
 def node(number: int) -> dict[str, Any]:
     resources = {"cpu": str(CPUS_OF_NODE), "memory": "32Gi", "pods": "110"}
     metadata = {"name": f"node-{number}", "annotations": {"kwok.x-k8s.io/node": "fake"}}
@@ -105,7 +95,7 @@ def nodes(core: Any) -> list[str]:
     """Sixteen nodes that kwok keeps ready."""
     for number in range(NODES):
         core.create_node(node(number))
-    ready = eventually(lambda: (items := core.list_node().items) and all(map(is_ready, items)) and items)
+    ready = until(lambda: (items := core.list_node().items) and all(map(is_ready, items)) and items)
     return [item.metadata.name for item in ready]
 
 
@@ -143,7 +133,7 @@ def test_a_namespace_and_what_lies_in_it(core: Any) -> None:
     core.create_namespaced_config_map("first", {"metadata": {"name": "settings"}, "data": {"a": "b"}})
     assert core.read_namespaced_config_map("settings", "first").data == {"a": "b"}
     # The controller manager's part.
-    accounts = eventually(lambda: core.list_namespaced_service_account("first").items)
+    accounts = until(lambda: core.list_namespaced_service_account("first").items)
     assert [account.metadata.name for account in accounts] == ["default"]
 
 
@@ -164,7 +154,7 @@ def test_a_job_runs_on_nodes_that_have_what_it_requests(core: Any, batch: Any, q
         return pods if [pod.status.phase for pod in pods] == ["Running"] * 6 else []
 
     # One pod fills a node.
-    assert len({pod.spec.node_name for pod in eventually(running)}) == 6
+    assert len({pod.spec.node_name for pod in until(running)}) == 6
 
 
 def test_a_job_beyond_the_quota_waits(batch: Any, objects: Any, queue: str) -> None:
@@ -183,7 +173,7 @@ def test_a_job_beyond_the_quota_waits(batch: Any, objects: Any, queue: str) -> N
                 raise
             return []
 
-    assert [item["metadata"]["name"].startswith("job-waits-") for item in eventually(pending, 180)] == [True]
+    assert [item["metadata"]["name"].startswith("job-waits-") for item in until(pending)] == [True]
     assert batch.read_namespaced_job("waits", TEAM).spec.suspend
 
 
@@ -208,7 +198,7 @@ def test_pods_end_when_an_annotation_says_so(batch: Any, queue: str, code: str, 
     def ended() -> set[str]:
         return {item.type for item in batch.read_namespaced_job(name, TEAM).status.conditions or ()}
 
-    assert condition in eventually(lambda: (conditions := ended()) & {"Complete", "Failed"} and conditions)
+    assert condition in until(lambda: (conditions := ended()) & {"Complete", "Failed"} and conditions)
 
 
 def test_a_pytorch_job_gets_its_pods_from_the_training_operator(core: Any, objects: Any, queue: str) -> None:
@@ -228,7 +218,7 @@ def test_a_pytorch_job_gets_its_pods_from_the_training_operator(core: Any, objec
         pods = core.list_namespaced_pod(TEAM, label_selector="training.kubeflow.org/job-name=trains").items
         return [pod.status.phase for pod in pods] == ["Running"] * 2
 
-    assert eventually(running)
+    assert until(running)
     container["name"] = "not-pytorch"
     with pytest.raises(ApiException, match=r"admission webhook .*training-operator"):
         objects.create_namespaced_custom_object(**kind, body=body | {"metadata": {"name": "refused"}})
@@ -238,9 +228,9 @@ def test_a_pytorch_job_gets_its_pods_from_the_training_operator(core: Any, objec
 def test_what_is_killed_is_started_again(plane: ControlPlane, core: Any, queue: str, name: str) -> None:
     (killed,) = [item for item in plane.running if item.name == name]
     os.kill(killed.pid, signal.SIGKILL)
-    assert name in eventually(plane.restart_ended)
+    assert name in until(plane.restart_ended)
     # What could not do without it ends, and is started again, too.
-    eventually(lambda: not plane.restart_ended() and {item.name for item in plane.running} == {*COMPONENTS, *OPERATORS})
+    until(lambda: not plane.restart_ended() and {item.name for item in plane.running} == {*COMPONENTS, *OPERATORS})
     assert killed not in plane.running
     assert core.read_namespace(TEAM).status.phase == "Active"
 
@@ -290,7 +280,7 @@ def test_an_engine_goes_and_comes_again_and_running_jobs_notice_nothing(
     # No webhook of its stands in the way, and nobody admits.
     batch.create_namespaced_job(TEAM, job("late", 1))
     plane.install("kueue", {"fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare"]}})
-    eventually(lambda: not batch.read_namespaced_job("late", TEAM).spec.suspend)
+    until(lambda: not batch.read_namespaced_job("late", TEAM).spec.suspend)
     assert {pod.metadata.uid for pod in core.list_namespaced_pod(TEAM, label_selector="job-name=fits").items} == {
         pod.metadata.uid for pod in pods
     }

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from kubernetes import client, config
 
-from needs import needs
-from podwright.sandbox.control_plane.cache import Cache, State
+from control_plane_parts import ALL_PARTS, needs_parts
+from podwright.sandbox.control_plane.cache import Cache
 from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.control_plane.install import install
 from podwright.sandbox.control_plane.pins import Wheel, pins
@@ -20,8 +20,7 @@ from podwright.sandbox.control_plane.toolchain import fetch_wheel
 from podwright.sandbox.eks.task_governance import settings
 
 CACHE = Cache.of_user()
-INSTALLED = all(CACHE.state(part) is State.INSTALLED for part in pins().parts)
-pytestmark = needs(INSTALLED, "the control plane: `podwright sandbox kubernetes install`")
+pytestmark = needs_parts(*ALL_PARTS)
 
 NAMES = [wheel.name for wheel in pins().wheels]
 

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,20 +14,20 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
 from access_cluster import NAME, REGION, ROLE, ROOT, AccessCluster, root_session, session_of, token
-from needs import needs
+from control_plane_parts import needs_parts
 from podwright.config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from podwright.operations.programs.helm import tool
-from podwright.sandbox.control_plane.cache import Cache, State
+from podwright.sandbox.control_plane.cache import Cache
 from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.control_plane.pins import pins
 from podwright.sandbox.eks.authentication import AccessWebhooks
 from podwright.sandbox.eks.webhook_files import api_server_options, bearer_in
 from podwright.sandbox.kubernetes.certificates import Authority
 from podwright.sandbox.kubernetes.secure_server import secure_server
+from waiting import becomes
 
 CACHE = Cache.of_user()
-INSTALLED = all(CACHE.state(part) is State.INSTALLED for part in pins().parts)
-pytestmark = needs(INSTALLED, "the control plane: `podwright sandbox kubernetes install`")
+pytestmark = needs_parts()
 
 ADMIN, EDITOR, READER, VIEWER = (f"{ROLE}{name}" for name in ("Admin", "Editor", "Reader", "Viewer"))
 POLICIES = {
@@ -107,7 +106,7 @@ def kubectl(kubeconfig: Callable[[Session], Path]) -> Callable[..., str]:
 
     def run(session: Session, *arguments: str) -> str:
         command = [str(tool("kubectl")), "--kubeconfig", str(kubeconfig(session)), *arguments]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        result = subprocess.run(command, capture_output=True, text=True)
         return result.stdout or result.stderr
 
     return run
@@ -130,13 +129,6 @@ def code(call: Callable[..., Any], *arguments: Any) -> int:
 def pod(name: str) -> dict[str, Any]:
     container = {"name": "main", "image": "example.com/train"}
     return {"metadata": {"name": name}, "spec": {"containers": [container], "automountServiceAccountToken": False}}
-
-
-def becomes(expected: Any, actual: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while (value := actual()) != expected:
-        assert time.monotonic() < deadline, value
-        time.sleep(0.2)
 
 
 def make_service_account(core: Any, namespace: str) -> None:

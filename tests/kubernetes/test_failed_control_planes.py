@@ -7,12 +7,12 @@ from typing import Any
 import boto3
 import pytest
 
-from governed_cluster import until
 from podwright.operations.aws import sandbox_server as server
 from podwright.sandbox.control_plane.cache import Cache
 from podwright.sandbox.control_plane.pins import pins
 from sandbox_network import surroundings
 from sandbox_stacks import StackUnderTest
+from waiting import until
 
 REGION = "us-west-2"
 

@@ -9,27 +9,28 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from control_plane_parts import require_parts
 from gate_account import FILE, NAME, Caller, breaking, gated_cluster, loaded, on, patch
-from governed_cluster import until
-from needs import require
+from podwright.config.loading.load import LoadedEnvironment
+from podwright.config.settings.gates import GateName
 from podwright.operations.aws import sandbox_server as server
 from podwright.operations.cli import main
 from podwright.operations.gates import canary, command, nccl, quotas
+from podwright.operations.gates.gate import Context
 from podwright.operations.gates.jobs import made
 from podwright.planning.delivery.gate_table import gate_actions
-from podwright.sandbox.control_plane.cache import Cache, State
-from podwright.sandbox.control_plane.pins import pins
+from waiting import CEILING_SECONDS, until
 
 REGION = "us-west-2"
 PLAIN = {"gates": {"nccl": {"image": "registry/nccl-tests:2"}}}
+Event = Callable[[Any, str], bool]
 QUEUE = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/hyperpod-ns-research-clusterqueue"
 
 
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
     """That of a sandbox whose clusters are real ones, with the cluster of the file."""
-    installed = all(Cache.of_user().state(part) is State.INSTALLED for part in pins().parts)
-    require(installed, "the control plane: `podwright sandbox kubernetes install`")
+    require_parts("kueue", "training-operator", "mpi-operator")
     root = tmp_path_factory.mktemp("gates")
     running = server.start(root, port=0, time_scale=0.1, kubernetes="real")
     try:
@@ -42,16 +43,30 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
 def _client_of(endpoint: str) -> Callable[[str], Any]:
     """boto3 clients that wait for a slow machine: an add-on is there when its programs are."""
     session, once = boto3.Session("sandbox", "sandbox", region_name=REGION), {"total_max_attempts": 1}
-    settings = Config(read_timeout=300, retries=once)
+    settings = Config(read_timeout=CEILING_SECONDS, retries=once)
     return lambda service: session.client(service, endpoint_url=endpoint, config=settings)
 
 
 @pytest.fixture
 def gate(account: Caller) -> Any:
     """Makes runs of gates, once both nodes take work."""
-    gate = on(account, account.client("eks").describe_cluster(name=NAME)["cluster"])
-    until(lambda: len(gate("canary").kubectl.items("nodes")) == 2)
+    make = on(account, account.client("eks").describe_cluster(name=NAME)["cluster"])
+    until(lambda: len(make("canary").kubectl.items("nodes")) == 2)
     account.called.clear()
+
+    def gate(name: GateName, environment: LoadedEnvironment | None = None, ends_at: str | Event = "") -> Context:
+        """Make a run whose time is over at an event or once it says a text, and that otherwise waits for long."""
+        run = make(name, environment, CEILING_SECONDS)
+        say = run.say
+
+        def listened(text: str) -> None:
+            say(text)
+            if ends_at(run, text) if callable(ends_at) else ends_at and ends_at in text:
+                run.seconds = 0
+
+        run.say = listened
+        return run
+
     return gate
 
 
@@ -60,6 +75,15 @@ def faults(account: Caller) -> Iterator[Callable[..., None]]:
     assert account.endpoint
     with breaking(account.endpoint) as put:
         yield put
+
+
+def keeps_work_waiting(run: Any, text: str) -> bool:
+    """Return True once Kueue has found no quota for work, while the gate waits for a job to grow or to shrink."""
+    if "grows to" not in text and "shrinks to" not in text:
+        return False
+    workloads = run.kubectl.ask("GET", "/apis/kueue.x-k8s.io/v1beta2/workloads")["items"]
+    conditions = [entry for item in workloads for entry in item.get("status", {}).get("conditions", ())]
+    return any((entry["type"], entry["status"]) == ("QuotaReserved", "False") for entry in conditions)
 
 
 def left(run: Any) -> list[str]:
@@ -73,7 +97,7 @@ def test_quotas_are_in_force_while_their_queues_admit(gate: Any, account: Caller
     result = quotas.run(gate("quotas"))
     assert result.passed, result
     assert set(gate_actions(loaded().environment, ["quotas"])) >= account.called
-    run = gate("quotas", seconds=10)
+    run = gate("quotas", ends_at="Stopped")
     patch(run.kubectl, QUEUE, {"spec": {"stopPolicy": "Hold"}})
     try:
         until(lambda: "Stopped" in json.dumps(run.kubectl.ask("GET", QUEUE)["status"]))
@@ -96,18 +120,16 @@ def test_the_canary_completes_and_goes(gate: Any, account: Caller) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "seconds", "words"),
+    ("fault", "ends_at", "words"),
     [
-        ("fails", 30, "ended with exit code 1"),
-        ("image", 8, "ImagePullBackOff: Back-off pulling image"),
-        ("hangs", 8, "not reached in"),
+        ("fails", "", "ended with exit code 1"),
+        ("image", "ImagePullBackOff", "ImagePullBackOff: Back-off pulling image"),
+        ("hangs", "2 Running", "not reached in"),
     ],
 )
-def test_a_canary_that_does_not_complete_says_why(
-    gate: Any, faults: Any, fault: str, seconds: float, words: str
-) -> None:
+def test_a_canary_that_does_not_complete_says_why(gate: Any, faults: Any, fault: str, ends_at: str, words: str) -> None:
     faults(jobs={"podwright-canary": fault})
-    run = gate("canary", loaded(**PLAIN), seconds)
+    run = gate("canary", loaded(**PLAIN), ends_at)
     result = canary.run(run)
     assert not result.passed
     assert words in result.reason
@@ -117,7 +139,7 @@ def test_a_canary_that_does_not_complete_says_why(
 
 
 def test_an_elastic_job_grows_and_shrinks(gate: Any) -> None:
-    run = gate("canary", seconds=60)
+    run = gate("canary")
     result = canary.run(run)
     assert result.passed, result
     assert [check.wanted for check in result.checks] == ["succeeded", "1 pods", "2 pods", "1 pods"]
@@ -131,7 +153,7 @@ def test_an_elastic_job_does_not_grow_over_what_others_hold(gate: Any) -> None:
     other.kubectl.apply(other.manifests)
     try:
         until(lambda: [pod["status"]["phase"] for pod in other.pods()] == ["Running"])
-        result = canary.run(gate("canary", seconds=25))
+        result = canary.run(gate("canary", ends_at=keeps_work_waiting))
     finally:
         other.delete()
     assert "grows to 1 pods" in result.reason
@@ -141,7 +163,7 @@ def test_an_elastic_job_does_not_grow_over_what_others_hold(gate: Any) -> None:
 def test_an_elastic_job_that_nobody_is_above_does_not_shrink(gate: Any) -> None:
     """Its extra replicas have the highest priority, so work of the same team waits for them."""
     highest = loaded(FILE.replace("extra_priority: extra", "extra_priority: inference"))
-    result = canary.run(gate("canary", highest, seconds=30))
+    result = canary.run(gate("canary", highest, ends_at=keeps_work_waiting))
     assert "shrinks to 2 pods" in result.reason
 
 

@@ -12,12 +12,13 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from governed_cluster import GovernedCluster, until
-from needs import needs, require
+from control_plane_parts import require_parts
+from governed_cluster import GovernedCluster
+from needs import needs
+from podwright.config.catalog.drills import HEALTH_LABEL
 from podwright.config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from podwright.operations.aws import sandbox_server as server
-from podwright.sandbox.control_plane.cache import Cache, State
-from podwright.sandbox.control_plane.pins import pins
+from waiting import until
 
 Aws = Callable[[str], Any]
 ROOT = Path(__file__).parents[2]
@@ -40,8 +41,7 @@ pytestmark = needs(HYP.exists(), "sagemaker-hyperpod with all that it depends on
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[server.Running]:
     """One whose clusters are real ones."""
-    installed = all(Cache.of_user().state(part) is State.INSTALLED for part in pins().parts)
-    require(installed, "the control plane: `podwright sandbox kubernetes install`")
+    require_parts("kueue", "training-operator", "mpi-operator")
     root = tmp_path_factory.mktemp("hyp")
     yield server.start(root, port=0, time_scale=0.1, kubernetes="real")
     server.stop(root)
@@ -51,7 +51,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[server.Running
 def aws(sandbox: server.Running) -> Aws:
     """boto3 clients that wait for a slow machine: an add-on is there when its programs are."""
     session, once = boto3.Session("sandbox", "sandbox", region_name=REGION), {"total_max_attempts": 1}
-    settings = Config(read_timeout=300, retries=once)
+    settings = Config(read_timeout=900, retries=once)
     return lambda service: session.client(service, endpoint_url=sandbox.endpoint, config=settings)
 
 
@@ -97,11 +97,21 @@ def hyp(
     return run
 
 
-def test_clusters_are_listed_and_one_is_chosen(hyp: Callable[..., str]) -> None:
+def ready(governed: GovernedCluster) -> int:
+    """How many nodes are ready, and healthy as HyperPod's agents say."""
+    nodes = governed.kubernetes("/api/v1/nodes")["items"]
+    healthy = [node for node in nodes if node["metadata"]["labels"].get(HEALTH_LABEL) == "Schedulable"]
+    conditions = [entry for node in healthy for entry in node["status"].get("conditions") or ()]
+    return sum(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
+
+
+def test_clusters_are_listed_and_one_is_chosen(governed: GovernedCluster, hyp: Callable[..., str]) -> None:
     def listed() -> list[Any]:
         clusters = json.loads(hyp("list-cluster", "--region", REGION, "--output", "json"))
         return [group for cluster in clusters if cluster["Cluster"] == NAME for group in cluster["Instances"]]
 
+    # Each start of the command takes seconds of a processor.
+    until(lambda: ready(governed) == 2)
     until(lambda: listed() == [NODES])
     hyp("set-cluster-context", "--cluster-name", NAME, "--region", REGION)
     context = f"arn:aws:eks:{REGION}:{SANDBOX_ACCOUNT}:cluster/{NAME}"
@@ -119,12 +129,16 @@ def test_a_job_is_made_listed_and_deleted(aws: Aws, governed: GovernedCluster, h
         rows = [line.split() for line in hyp("list", "hyp-pytorch-job", "--namespace", "default").splitlines()]
         return [row[:3] for row in rows if row[1:2] == ["default"]]
 
+    def phases() -> list[str]:
+        return [pod["status"]["phase"] for pod in governed.kubernetes("/api/v1/namespaces/default/pods")["items"]]
+
     hyp("create", "hyp-pytorch-job", *JOB, "--node-count", "1", "--namespace", "default")
+    until(lambda: phases() == ["Running"])
     until(lambda: jobs() == [["demo", "default", "Running"]])
     [pod] = governed.kubernetes("/api/v1/namespaces/default/pods")["items"]
     [container] = pod["spec"]["containers"]
     assert container["image"] == "registry.example/train:1"
     assert container["resources"]["limits"]["nvidia.com/gpu"] == "8"
     hyp("delete", "hyp-pytorch-job", "--job-name", "demo", "--namespace", "default")
+    until(lambda: phases() == [])
     until(lambda: jobs() == [])
-    until(lambda: governed.kubernetes("/api/v1/namespaces/default/pods")["items"] == [])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from kubernetes.client.exceptions import ApiException
 
-from api_server import MANAGER, ApiServer, Object, until, upstream_definitions
+from api_server import MANAGER, ApiServer, Object, upstream_definitions
 from job_environment import GROUPED_CASES, LWS_DEFINITION, UPSTREAM_CASES, rendered
 from job_shapes import SHAPES, Shape
 from needs import require
@@ -17,10 +17,12 @@ from podwright.config.settings.environment import Environment
 from podwright.operations.effects.compare import differences
 from podwright.operations.kubernetes.applied_objects import APPLIED
 from podwright.planning.delivery.effects import Effect, change_facts
+from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.control_plane.kubectl import read_objects
 from podwright.sandbox.kubernetes import custom_kinds
 from rendered_environments import namespaces_of_others, rendered_jobs, rendered_objects
 from synthesis import NAMES, environment, environment_of
+from waiting import until
 
 EVERYTHING = """
 account: "111122223333"
@@ -78,9 +80,10 @@ def install(server: ApiServer, items: list[Object]) -> None:
 
 
 @pytest.fixture(scope="module")
-def kinds(server: ApiServer) -> None:
+def kinds(plane: ControlPlane, server: ApiServer) -> None:
     """Upstream's kinds as its operators bring them, and ours."""
-    install(server, [*upstream_definitions(), *own_definitions()])
+    plane.definitions.apply(upstream_definitions())
+    install(server, own_definitions())
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -25,6 +24,7 @@ from podwright.config.settings.groups import InstanceGroup
 from podwright.lifecycle_scripts.podwright_node.benchmarking.step import RECORD
 from podwright.lifecycle_scripts.podwright_node.runner.verdict import RECORD as SET_UP
 from podwright.sandbox.kubernetes.certificates import Authority
+from waiting import until
 
 USER = "system:serviceaccount:kube-system:podwright-benchmark-labels"
 STARTED = "2026-11-21T10:00:00.000+00:00"
@@ -205,7 +205,7 @@ class Api:
 
     def __init__(self, folder: Path) -> None:
         self.node: dict[str, Any] = {"metadata": {"name": "node-1", "labels": {"given": "stays"}}}
-        self.patches = 0
+        self.reads = self.patches = 0
         self.broken = False
         authority = Authority.open(folder / "tls")
         server = authority.server("api")
@@ -224,6 +224,7 @@ class Api:
             def do_GET(self) -> None:
                 token = (api.account / "token").read_text()
                 known = self.headers["Authorization"] == f"Bearer {token}" and self.path == "/api/v1/nodes/node-1"
+                api.reads += known
                 self._answer(500 if api.broken else 200 if known else 401, api.node)
 
             def do_PATCH(self) -> None:
@@ -274,13 +275,6 @@ def labeller(api: Api, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def until(condition: Any) -> None:
-    deadline = time.monotonic() + 180
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def write(folder: Path, action: str | None, verdict: str = "fail", started: str = STARTED) -> None:
     """What the node's scripts leave, in one move."""
     decision = {"policy": "gate", "action": action, "reason": "because"} if action else None
@@ -290,12 +284,18 @@ def write(folder: Path, action: str | None, verdict: str = "fail", started: str 
 
 def test_a_verdict_becomes_a_label(api: Api, labeller: subprocess.Popen[str], tmp_path: Path) -> None:
     write(tmp_path, None)
-    time.sleep(0.3)
-    assert api.patches == 0, "what follows is not decided yet"
+    write_set_up(tmp_path, {"ssh": "no answer"}, STARTED)
+    until(lambda: api.patches, "the set-up became a label")
+    # A look asks for the node once, for the set-up.
+    reads = api.reads
+    until(lambda: api.reads > reads + 1, "the labeller has looked again")
+    assert "podwright/benchmarks" not in api.labels, "the node has not decided yet"
     write(tmp_path, "keep", "pass")
-    until(lambda: api.patches)
-    assert api.labels == {"given": "stays", "podwright/benchmarks": "pass"}
+    until(lambda: "podwright/benchmarks" in api.labels, "the verdict became a label")
+    assert api.labels == {"given": "stays", "podwright/benchmarks": "pass", "podwright/degraded": "ssh"}
     assert api.node["metadata"]["annotations"] == {
+        "podwright/degraded-steps": "ssh: no answer",
+        "podwright/set-up-ended": STARTED,
         "podwright/benchmarks-started": STARTED,
         "podwright/benchmarks-decision": "keep: because",
     }
@@ -304,13 +304,14 @@ def test_a_verdict_becomes_a_label(api: Api, labeller: subprocess.Popen[str], tm
 def test_a_node_to_be_replaced_is_marked_once(api: Api, labeller: subprocess.Popen[str], tmp_path: Path) -> None:
     health = "sagemaker.amazonaws.com/node-health-status"
     write(tmp_path, "replace")
-    until(lambda: api.patches)
+    until(lambda: api.patches, "the labeller has patched the node")
     assert api.labels[health] == "UnschedulablePendingReplacement"
-    api.labels[health] = "Schedulable"  # somebody wants to keep it
-    time.sleep(0.3)
+    api.labels[health] = "Schedulable"  # as an operator does who keeps the node
+    reads = api.reads
+    until(lambda: api.reads > reads + 1, "the labeller has looked again")
     assert (api.labels[health], api.patches) == ("Schedulable", 1)
     write(tmp_path, "keep", "pass", "2026-12-01T00:00:00.000+00:00")  # after a software update
-    until(lambda: api.patches == 2)
+    until(lambda: api.patches == 2, "the labeller has patched the node again")
     assert api.labels["podwright/benchmarks"] == "pass"
 
 
@@ -321,7 +322,7 @@ def test_a_failing_api_and_a_new_token_are_no_end(api: Api, labeller: subprocess
     assert "node-1 is not labelled: <HTTPError 500" in labeller.stdout.readline()
     (api.account / "token").write_text("second")
     api.broken = False
-    until(lambda: api.patches)
+    until(lambda: api.patches, "the labeller has patched the node")
     assert api.labels["podwright/benchmarks"] == "warn"
 
 
@@ -329,15 +330,15 @@ def test_failed_steps_become_a_label_that_goes_with_them(
     api: Api, labeller: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     write_set_up(tmp_path, {"ssh": "sshd: no such file", "clock": "no answer"}, STARTED)
-    until(lambda: api.patches)
+    until(lambda: api.patches, "the labeller has patched the node")
     assert api.labels == {"given": "stays", "podwright/degraded": "clock.ssh"}
     annotations = api.node["metadata"]["annotations"]
     assert annotations["podwright/degraded-steps"] == "clock: no answer; ssh: sshd: no such file"
     write(tmp_path, "keep", "pass")
-    until(lambda: api.labels.get("podwright/benchmarks") == "pass")
+    until(lambda: api.labels.get("podwright/benchmarks") == "pass", "the verdict became a label")
     assert api.labels["podwright/degraded"] == "clock.ssh"
     write_set_up(tmp_path, {}, "2026-12-01T00:00:00.000+00:00")  # after a software update
-    until(lambda: "podwright/degraded" not in api.labels)
+    until(lambda: "podwright/degraded" not in api.labels, "the label of the set-up is gone")
     assert "podwright/degraded-steps" not in api.node["metadata"]["annotations"]
 
 

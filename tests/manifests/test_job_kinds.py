@@ -157,8 +157,11 @@ def test_pods_of_a_jobset_are_divided_and_find_the_first_of_them() -> None:
     # One failed pod ends the set, which makes all anew, and not its Job alone.
     assert (batch["backoffLimit"], spec["failurePolicy"]) == (0, {"maxRestarts": 2})
     (container,) = batch["template"]["spec"]["containers"]
-    variables = {item["name"]: item["value"] for item in container["env"]}
-    assert variables["MASTER_ADDR"] == f"job-{part['name']}-0-0.job"
+    variables = {item["name"]: item.get("value") for item in container["env"]}
+    assert variables["MASTER_ADDR"] == variables["PET_MASTER_ADDR"] == f"job-{part['name']}-$(SLICE_INDEX)-0.job"
+    assert variables["PET_NNODES"] == "2"
+    # Kubernetes expands a variable only where it comes first.
+    assert list(variables).index("SLICE_INDEX") < list(variables).index("MASTER_ADDR")
     own = only("jobset", env={"MASTER_ADDR": "10.0.0.1"})["spec"]["replicatedJobs"][0]["template"]["spec"]
     (container,) = own["template"]["spec"]["containers"]
     assert {"name": "MASTER_ADDR", "value": "10.0.0.1"} in container["env"]

@@ -248,6 +248,7 @@ def test_a_patch_that_is_none_is_refused(text: str, words: str) -> None:
     ("patch", "setting"),
     [
         ("spec: {parallelism: 3}", "nodes"),
+        ("spec: {pytorchReplicaSpecs: {Master: {restartPolicy: OnFailure}}}", "nodes"),
         ("metadata: {name: other}", "the key under jobs"),
         ("metadata: {labels: {kueue.x-k8s.io/queue-name: other}}", "team and priority"),
         ("spec: {template: {spec: {containers: [{name: main, resources: {limits: {cpu: 1}}}]}}}", "accelerators"),

@@ -58,14 +58,14 @@ class Boot:
     steps: dict[str, float]
 
 
-def boot(*, serial: bool, pace: float = 1.0) -> Boot:
-    """Set a Slurm compute node with eight GPUs, 32 EFA devices and three file systems up; DELAYS are times `pace`."""
+def boot(*, serial: bool) -> Boot:
+    """Set up a Slurm compute node with eight GPUs, 32 EFA devices and three file systems."""
     with tempfile.TemporaryDirectory(prefix="podwright-boot-") as folder:
         node = make_node(Path(folder), **KIND)
         node.running("containerd", "docker", "docker.socket", "slurmd")
-        node.behave(*(f"{pattern}|{seconds * pace:.3f}" for pattern, seconds in DELAYS.items()))
+        node.behave(*(f"{pattern}|{seconds:.3f}" for pattern, seconds in DELAYS.items()))
         node.environment["PODWRIGHT_PATIENCE"] = "1"
-        result = node.shell(node.only(*STEPS, serial=serial), timeout=300)
+        result = node.shell(node.only(*STEPS, serial=serial))
         if result.returncode != 0:
             raise RuntimeError(node.log)
         return measured(node)

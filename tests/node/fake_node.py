@@ -15,6 +15,7 @@ from podwright.config.catalog.instance_types import catalog
 from podwright.config.settings.groups import InstanceGroup
 from podwright.planning.node.facts import ClusterFacts, FileSystems, LustreMount, OpenZfsMount, node_facts
 from podwright.planning.node.slurm_facts import SlurmFacts
+from waiting import CEILING_SECONDS
 
 SCRIPTS = Path(__file__).parents[2] / "lifecycle_scripts"
 FAKES = Path(__file__).parent / "fakes"
@@ -55,7 +56,7 @@ class FakeNode:
         """Let stand-ins be slow, fail or hang: `PATTERN|ACTION`, see fakes/behaviour.sh."""
         self.put("run/fake/behaviour", "".join(f"{line}\n" for line in lines))
 
-    def shell(self, script: str, *, timeout: int = 600) -> subprocess.CompletedProcess[str]:
+    def shell(self, script: str, *, timeout: float = CEILING_SECONDS) -> subprocess.CompletedProcess[str]:
         """Run bash lines in a new mount namespace; `nvme` and `ebs` there mount the two disks."""
         bin_folder = self.root / "fakes"
         bin_folder.mkdir(exist_ok=True)

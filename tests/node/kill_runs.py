@@ -16,7 +16,7 @@ def kill_runs(program: str, folder: Path, task: dict[str, Any]) -> dict[str, Any
     result = subprocess.run(
         [*command, sys.executable, NODE / program, folder],
         input=json.dumps(task),
-        env={**os.environ, "PYTHONPATH": str(NODE)},
+        env={**os.environ, "PYTHONPATH": f"{NODE}:{NODE.parent / 'shared'}"},
         capture_output=True,
         text=True,
         timeout=1500,

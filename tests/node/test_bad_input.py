@@ -14,7 +14,7 @@ SLURM: dict[str, Any] = {"orchestrator": "slurm", "system": "ubuntu22.04", "file
 
 def failed(node: FakeNode, script: str = "", *, step: str, says: str) -> None:
     """The node does not come up, and the log ends with the step and what it saw."""
-    result = node.shell(f"{script}\non_create", timeout=110)
+    result = node.shell(f"{script}\non_create")
     assert result.returncode == 1, node.log
     end = node.log.splitlines()[-4:]
     assert any(f"podwright: error step={step} error=" in line and says in line for line in end), node.log
@@ -114,7 +114,7 @@ def test_a_mount_that_hangs(folder: Path) -> None:
     node.behave("systemctl start fsx.mount|hang")
     node.environment["PODWRIGHT_PATIENCE"] = "0.05"
     script = node.only("lustre")
-    result = node.shell(script, timeout=110)
+    result = node.shell(script)
     assert result.returncode == 1
     end = node.log.splitlines()[-1]
     assert "error step=lustre" in end
@@ -132,7 +132,7 @@ def test_a_mount_that_never_takes_writes_is_not_left_behind(folder: Path) -> Non
     # So slow that the end of the time falls into an attempt, which says less than the attempt before it.
     node.behave("systemctl start fsx.mount|10")
     node.environment["PODWRIGHT_PATIENCE"] = "0.3"
-    result = node.shell(f"{node.only('lustre')} || findmnt --list --noheadings --output TARGET", timeout=600)
+    result = node.shell(f"{node.only('lustre')} || findmnt --list --noheadings --output TARGET")
     assert "Read-only file system" in node.log.splitlines()[-1]
     assert f"{node.root}/fsx" not in result.stdout
     assert not (node.root / "etc/systemd/system/fsx.mount").exists()

@@ -169,7 +169,7 @@ def test_a_failed_node_stays_until_its_log_is_shipped(folder: Path) -> None:
 def test_a_node_that_comes_up_does_not_wait(folder: Path) -> None:
     node = make_node(folder, "ml.m5.4xlarge")
     node.environment["PODWRIGHT_LOG_FLUSH_SECONDS"] = "1000"
-    result = node.shell("on_create", timeout=600)
+    result = node.shell("on_create")
     assert result.returncode == 0
 
 

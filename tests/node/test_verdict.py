@@ -13,19 +13,19 @@ from benchmark_services import INSTANCE, BenchmarkServices, measurement, record
 from podwright.lifecycle_scripts.podwright_node.benchmarking import metrics
 from podwright.lifecycle_scripts.podwright_node.benchmarking import step as benchmarks
 from podwright.lifecycle_scripts.podwright_node.benchmarking.step import RECORD, measure, settled
-from podwright.lifecycle_scripts.podwright_node.runner import retry
+from podwright.lifecycle_scripts.podwright_node.runner import deadline
 from podwright.lifecycle_scripts.podwright_node.runner.failure import Failure
 from podwright.lifecycle_scripts.podwright_node.runner.node import Node
 from podwright.planning.node.benchmark_results import benchmark_schema
+from waiting import VirtualClock
 
 COUNT = "replacements/h200/2026-11.json"
 
 
 @pytest.fixture
 def services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BenchmarkServices]:
-    """Services in which pauses are short."""
-    monkeypatch.setattr(retry.pauses, "__defaults__", (0.001, 0.01))
-    monkeypatch.setattr(benchmarks, "PATIENCE_SECONDS", 0.2)
+    """Services, and a clock that waits for nothing."""
+    monkeypatch.setattr(deadline, "time", VirtualClock())
     with closing(BenchmarkServices(tmp_path)) as made:
         made.drive(monkeypatch)
         yield made

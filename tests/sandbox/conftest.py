@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +20,20 @@ REGION = "us-west-2"
 APPS = Path(__file__).parent / "apps"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[server.Running]:
-    """One server for the whole run, on a port and in a folder of its own."""
+    """One server for each test file, since the order of files varies; a fork takes half a second."""
     root = tmp_path_factory.mktemp("sandbox")
     running = server.start(root, port=0, time_scale=0.25)
     yield running
     server.stop(root)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def aws(sandbox: server.Running) -> Callable[[str], Any]:
-    """Gives a boto3 client of a service of the sandbox."""
+    """Gives the boto3 client of a service of the sandbox. A new one in each poll would take longer than the call."""
     session = boto3.Session("sandbox", "sandbox", region_name=REGION)
-    return lambda service: session.client(service, endpoint_url=sandbox.endpoint)
+    return cache(partial(session.client, endpoint_url=sandbox.endpoint))
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """What preflight reads of an account in the sandbox: quotas, simulated permissions, cost tags, versions and types."""
 
 import json
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from botocore.exceptions import ClientError
 from podwright.operations.aws.sandbox_server import Running
 from sandbox_network import surroundings
 from sandbox_stacks import StackUnderTest, turn
+from waiting import becomes
 
 Aws = Callable[[str], Any]
 
@@ -69,19 +69,12 @@ def test_hyperpod_keeps_to_the_quotas_that_were_set(aws: Aws, quotas: Callable[[
     with pytest.raises(ClientError, match=f"'{name}' is 3 Instances.* utilization of 0 .* request delta of 4"):
         sagemaker.create_cluster(VpcConfig=vpc, **cluster(4))
     sagemaker.create_cluster(VpcConfig=vpc, NodeProvisioningMode="Continuous", **cluster(2))
-    deadline = time.monotonic() + 180
-    while sagemaker.describe_cluster(ClusterName="within")["ClusterStatus"] != "InService":
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    becomes("InService", lambda: sagemaker.describe_cluster(ClusterName="within")["ClusterStatus"])
     with pytest.raises(ClientError, match="current utilization of 2 Instances and a request delta of 2 Instances"):
         sagemaker.update_cluster(**cluster(4))
     sagemaker.update_cluster(**cluster(3))
     sagemaker.delete_cluster(ClusterName="within")
-    while any(
-        cluster_summary["ClusterName"] == "within" for cluster_summary in sagemaker.list_clusters()["ClusterSummaries"]
-    ):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    becomes([], lambda: sagemaker.list_clusters(NameContains="within")["ClusterSummaries"])
 
 
 def test_permissions_are_those_of_policies_and_boundary(aws: Aws) -> None:
@@ -169,3 +162,21 @@ def test_eks_tells_what_configuration_an_add_on_takes(aws: Aws) -> None:
 def test_identity_center_has_an_instance(aws: Aws) -> None:
     (instance,) = aws("sso-admin").list_instances()["Instances"]
     assert instance["InstanceArn"].startswith("arn:aws:sso:::instance/")
+
+
+def test_peerings_are_filtered_by_the_vpcs_at_their_ends(aws: Callable[[str], Any]) -> None:
+    """A peering of other VPCs must not keep a VPC from being deleted."""
+    ec2 = aws("ec2")
+    one, two, three = (ec2.create_vpc(CidrBlock=f"10.{number}.0.0/16")["Vpc"]["VpcId"] for number in (61, 62, 63))
+    peering = ec2.create_vpc_peering_connection(VpcId=one, PeerVpcId=two)["VpcPeeringConnection"]
+
+    def ids(name: str, value: str) -> list[str]:
+        filters = [{"Name": name, "Values": [value]}]
+        answer = ec2.describe_vpc_peering_connections(Filters=filters)["VpcPeeringConnections"]
+        return [item["VpcPeeringConnectionId"] for item in answer]
+
+    expected = [peering["VpcPeeringConnectionId"]]
+    assert ids("requester-vpc-info.vpc-id", one) == ids("accepter-vpc-info.vpc-id", two) == expected
+    assert ids("requester-vpc-info.vpc-id", two) == ids("accepter-vpc-info.vpc-id", three) == []
+    with pytest.raises(ClientError, match="The filter 'no-such' is invalid"):
+        ids("no-such", one)

@@ -2,7 +2,6 @@
 
 import io
 import json
-import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from podwright.operations.aws.sandbox_server import Running
 from podwright.planning.node import quarantine
 from sandbox_network import surroundings
 from sandbox_stacks import turn
+from waiting import until
 
 Aws = Callable[[str], Any]
 NAME = "telling"
@@ -40,15 +40,15 @@ def mailbox(aws: Aws, name: str) -> tuple[str, str]:
 
 def heard(aws: Aws, queue: str, word: str) -> str:
     """The first message in a queue with a word in it."""
-    deadline, others = time.monotonic() + 180, list[str]()
-    while time.monotonic() < deadline:
+    others = list[str]()
+
+    def first() -> str | None:
         for message in aws("sqs").receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages", []):
             aws("sqs").delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
             others.append(message["Body"])
-        if texts := [text for text in others if word in text]:
-            return texts[0]
-        time.sleep(0.1)
-    raise AssertionError(f"nobody said {word}: {others}")
+        return next((text for text in others if word in text), None)
+
+    return until(first, lambda: f"no message has {word}: {others}")
 
 
 def test_a_fault_becomes_a_message(aws: Aws, sandbox: Running) -> None:
@@ -88,14 +88,12 @@ def test_a_fault_becomes_a_message(aws: Aws, sandbox: Running) -> None:
     vpc = {"Subnets": around.subnets[:1], "SecurityGroupIds": [around.security_group]}
     sagemaker = aws("sagemaker")
     sagemaker.create_cluster(ClusterName=NAME, VpcConfig=vpc, InstanceGroups=[group], NodeProvisioningMode="Continuous")
-    deadline = time.monotonic() + 180
-    while True:
-        [node] = sagemaker.list_cluster_nodes(ClusterName=NAME)["ClusterNodeSummaries"]
-        if node["InstanceStatus"]["Status"] == "Running":
-            break
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    time.sleep(0.3)  # whoever listens is told of what happens from the next read on
+
+    def running() -> list[dict[str, Any]]:
+        nodes = sagemaker.list_cluster_nodes(ClusterName=NAME)["ClusterNodeSummaries"]
+        return [node for node in nodes if node["InstanceStatus"]["Status"] == "Running"]
+
+    [node] = until(running)
     turn(sandbox.endpoint, "faults", {"nodes": [{"node": node["InstanceId"], "kind": "xid-replace"}]})
 
     text = heard(aws, mails, node["InstanceId"])

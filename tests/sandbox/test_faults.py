@@ -1,7 +1,6 @@
 """Faults on command in the sandbox: what HyperPod, CloudWatch Logs and EventBridge then say, as boto3 hears it."""
 
 import json
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from podwright.sandbox.protocol.service import Refusal
 from podwright.sandbox.sagemaker.node_health_api import HealthOperations
 from sandbox_network import Surroundings, surroundings
 from sandbox_stacks import turn
+from waiting import until
 
 Aws = Callable[[str], Any]
 NAME = "breaking"
@@ -55,14 +55,6 @@ def cluster(aws: Aws, around: Surroundings) -> dict[str, Any]:
     return group
 
 
-def until(actual: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 180
-    while not (result := actual()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return result
-
-
 def nodes(aws: Aws) -> list[dict[str, Any]]:
     return aws("sagemaker").list_cluster_nodes(ClusterName=NAME)["ClusterNodeSummaries"]
 
@@ -90,7 +82,6 @@ def test_a_broken_node_is_replaced_and_everybody_hears(aws: Aws, cluster: dict[s
         return [event["detail"] for event in heard if event["detail-type"] == f"SageMaker HyperPod Cluster {kind}"]
 
     [first] = nodes(aws)
-    time.sleep(0.3)  # whoever listens is told of what happens from the next read on
     before = sagemaker.list_cluster_events(ClusterName=NAME, SortOrder="Ascending")["Events"][-1]["EventTime"]
     assert put(nodes=[{"node": first["InstanceId"], "kind": "xid-replace"}])["lifecycle"] == {}
     [messages] = until(lambda: hear("Node Health Event"))
@@ -202,6 +193,7 @@ def test_what_a_fault_cannot_be(cluster: dict[str, Any], aws: Aws, put: Any) -> 
     for provided, words in (
         ({"nodes": [{"node": "i-0", "kind": "xid-replace"}]}, "there is no node i-0"),
         ({"nodes": [{"node": nodes(aws)[0]["InstanceId"], "kind": "rust"}]}, "unknown kind of nodes rust; known are "),
+        ({"nodes": [{"node": nodes(aws)[0]["InstanceId"], "kind": "hangs"}]}, "is a simulated node, or does not run; "),
         ({"rust": []}, "unknown key rust; known are nodes, lifecycle, "),
         ({"queues": {"research": "stopped"}}, "unknown key queues"),
         ({"exporters": {"dgcm": "silent"}}, "unknown exporter dgcm; known are "),

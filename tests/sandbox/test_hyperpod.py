@@ -1,6 +1,5 @@
 """HyperPod in the sandbox: nodes boot, groups scale, zones run out of capacity, and what the service refuses."""
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +9,7 @@ from botocore.exceptions import ClientError
 from podwright.operations.aws.sandbox_server import Running
 from sandbox_network import Surroundings, eks_cluster, surroundings
 from sandbox_stacks import StackUnderTest, turn
+from waiting import becomes, until
 
 Aws = Callable[[str], Any]
 NO_CAPACITY = "We currently do not have sufficient capacity for the requested instance type(s). Please try again."
@@ -46,11 +46,14 @@ def cluster(around: Surroundings, name: str, *groups: dict[str, Any], **more: An
 
 
 def wait(aws: Aws, name: str, status: str = "InService") -> dict[str, Any]:
-    deadline = time.monotonic() + 180
-    while (actual := aws("sagemaker").describe_cluster(ClusterName=name))["ClusterStatus"] != status:
-        assert time.monotonic() < deadline, actual["ClusterStatus"]
-        time.sleep(0.05)
-    return actual
+    answers = list[dict[str, Any]]()
+
+    def has_status() -> bool:
+        answers[:] = [aws("sagemaker").describe_cluster(ClusterName=name)]
+        return answers[0]["ClusterStatus"] == status
+
+    until(has_status, lambda: answers[0]["ClusterStatus"])
+    return answers[0]
 
 
 def nodes(aws: Aws, name: str) -> dict[str, str]:
@@ -59,11 +62,8 @@ def nodes(aws: Aws, name: str) -> dict[str, str]:
 
 
 def running(aws: Aws, name: str, count: int) -> set[str]:
-    deadline = time.monotonic() + 180
-    while (actual := nodes(aws, name)) and list(actual.values()) != ["Running"] * count:
-        assert time.monotonic() < deadline, actual
-        time.sleep(0.05)
-    return set(actual)
+    becomes(["Running"] * count, lambda: list(nodes(aws, name).values()))
+    return set(nodes(aws, name))
 
 
 def test_nodes_boot_scale_and_go(aws: Aws, around: Surroundings) -> None:
@@ -88,11 +88,8 @@ def test_nodes_boot_scale_and_go(aws: Aws, around: Surroundings) -> None:
     wait(aws, "life")
     assert len(running(aws, "life", 1) & first) == 1
     sagemaker.delete_cluster(ClusterName="life")
-    deadline = time.monotonic() + 180
     # Other tests of this server have clusters, too.
-    while "life" in [item["ClusterName"] for item in sagemaker.list_clusters(NameContains="life")["ClusterSummaries"]]:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    becomes([], lambda: sagemaker.list_clusters(NameContains="life")["ClusterSummaries"])
     with pytest.raises(ClientError, match="ResourceNotFound"):
         sagemaker.describe_cluster(ClusterName="life")
 

@@ -230,6 +230,7 @@ jobs:
     team: llm
     group: h100
     image: 111122223333.dkr.ecr.us-west-2.amazonaws.com/llama:1
+    command: [train.py]
     elastic: {min_replicas: 1, max_replicas: 2, step: 1}
 """
 
@@ -261,7 +262,7 @@ def test_a_job_is_submitted_by_the_real_kubectl(
     assert main(["submit", *words]) == 1
     refused = capsys.readouterr().err
     assert "the cluster refuses llama" in refused
-    assert "test.yaml:15" in refused
+    assert "test.yaml:16" in refused
     assert "jobs.llama.elastic.step became spec.elasticPolicy.replicaIncrementStep" in refused
 
     assert stack.update({"Objects": cluster.manifests(kind, team)}) == "UPDATE_COMPLETE", stack.reasons("Objects")

@@ -6,11 +6,14 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import EndpointConnectionError
 
 from governed_cluster import until
 from podwright.config.catalog.sandbox_account import access_key
@@ -22,6 +25,7 @@ from sandbox_stacks import StackUnderTest, turn
 REGION = "us-west-2"
 LARGE = os.urandom(200_000)
 SLOW = 200.0
+IDLE_SECONDS = 3.0
 
 
 @pytest.fixture
@@ -32,7 +36,7 @@ def project(tmp_path: Path) -> Iterator[Path]:
 
 def clients(running: server.Running) -> Callable[[str], Any]:
     session = boto3.Session("sandbox", "sandbox", region_name=REGION)
-    return lambda service: session.client(service, endpoint_url=running.endpoint)
+    return cache(partial(session.client, endpoint_url=running.endpoint))
 
 
 def advance(running: server.Running, hours: int) -> None:
@@ -68,7 +72,8 @@ def resources() -> dict[str, Any]:
     }
 
 
-def test_everything_is_there_again(project: Path) -> None:
+def test_everything_is_there_again(project: Path, run_unforked: None) -> None:
+    """Both servers are processes that the product starts."""
     first = server.start(project, port=0, time_scale=0.1)
     aws = clients(first)
     stack = StackUnderTest(aws("cloudformation"), "kept")
@@ -137,17 +142,12 @@ def test_a_killed_operation_is_rolled_back(project: Path) -> None:
     stack = StackUnderTest(aws("cloudformation"), "killed")
     stack.client.create_stack(StackName="killed", TemplateBody=body)
     snapshot = project / server.STATE_DIRECTORY / "snapshot"
-    deadline = time.monotonic() + 180
-    while "Cluster CREATE_IN_PROGRESS" not in stack.log():
-        assert time.monotonic() < deadline
+    until(lambda: "Cluster CREATE_IN_PROGRESS" in stack.log())
     # What is in a snapshot with a later bucket is in it as well.
     aws("s3").create_bucket(Bucket="made-later", CreateBucketConfiguration={"LocationConstraint": REGION})
-    while not snapshot.exists() or b"made-later" not in snapshot.read_bytes():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: snapshot.exists() and b"made-later" in snapshot.read_bytes())
     os.kill(first.pid, signal.SIGKILL)
-    while server.status(project):
-        time.sleep(0.05)
+    until(lambda: server.status(project) is None)
 
     aws = clients(server.start(project, time_scale=0.1))
     stack = StackUnderTest(aws("cloudformation"), "killed")
@@ -158,20 +158,24 @@ def test_a_killed_operation_is_rolled_back(project: Path) -> None:
 
 def test_without_a_request_it_ends_by_itself_and_says_so(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What it held is there again; requests keep it."""
-    running = server.start(project, port=0, kubernetes="store", idle_minutes=0.1)
-    clients(running)("sns").create_topic(Name="kept")
-    for _ in range(10):
-        time.sleep(1)
-        clients(running)("sns").list_topics()
-    assert server.status(project) == running
-    deadline = time.monotonic() + 60
-    while server.status(project):
-        assert time.monotonic() < deadline
+    running = server.start(project, port=0, kubernetes="store", idle_minutes=IDLE_SECONDS / 60)
+    topics = clients(running)("sns")
+    topics.create_topic(Name="kept")
+    began = asked = time.monotonic()
+    while asked < began + 1.5 * IDLE_SECONDS:
+        last, asked = asked, time.monotonic()
+        # On a busy machine a request may come too late to keep the sandbox.
+        runs = server.status(project) == running
+        late = time.monotonic() > last + IDLE_SECONDS
+        assert runs or late
+        with suppress(EndpointConnectionError):
+            topics.list_topics()
         time.sleep(0.2)
+    until(lambda: server.status(project) is None)
     assert cli.main(["sandbox", "status", "--project", str(project)]) == 1
     printed = capsys.readouterr().out
     assert printed.startswith("The sandbox does not run.\nIt stopped by itself on 20")
-    assert "after 0.1 minutes without a request; `podwright sandbox start` continues" in printed
+    assert "after 0.05 minutes without a request; `podwright sandbox start` continues" in printed
     again = server.start(project, port=0, kubernetes="store")
     assert len(clients(again)("sns").list_topics()["Topics"]) == 1
     server.stop(project)

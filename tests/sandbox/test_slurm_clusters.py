@@ -1,9 +1,6 @@
 """Slurm clusters in the sandbox: the order of their nodes, what the service refuses, and a whole environment."""
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,9 +10,11 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from cloudformation_cdk import podwright
 from podwright.operations.aws import sandbox_server as server
 from sandbox_network import Surroundings, surroundings
 from sandbox_stacks import StackUnderTest, turn
+from waiting import until
 
 Aws = Callable[[str], Any]
 CONTINUOUS = {"NodeProvisioningMode": "Continuous", "Orchestrator": {"Slurm": {}}}
@@ -52,13 +51,6 @@ def states(aws: Aws, name: str) -> dict[str, str]:
     return {node["InstanceGroupName"]: node["InstanceStatus"]["Status"] for node in cluster_node_summaries}
 
 
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 180
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def status(aws: Aws, name: str) -> str:
     return aws("sagemaker").describe_cluster(ClusterName=name)["ClusterStatus"]
 
@@ -69,6 +61,7 @@ def test_the_controller_comes_first_and_the_cluster_waits_for_a_login_node(aws: 
     while status(aws, "ordered") == "Creating":
         observed = states(aws, "ordered")
         assert set(observed) == {"controller"} or observed["controller"] == "Running"
+        time.sleep(0.05)
     assert status(aws, "ordered") == "InService"
     assert states(aws, "ordered")["login"] == "Running"
     until(lambda: set(states(aws, "ordered")) == set(groups))
@@ -192,17 +185,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, st
     server.stop(folder)
 
 
-def podwright(folder: Path, *arguments: str) -> str:
-    bare = {"PATH": "/usr/bin:/bin", "HOME": os.environ["HOME"], "CDK_HOME": str(folder), "CDK_VALIDATION": "false"}
-    command = [sys.executable, "-P", "-m", "podwright.operations.cli", *arguments]
-    done = subprocess.run(command, cwd=folder, env=bare, capture_output=True, text=True, timeout=400)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 def test_life_of_a_slurm_environment(project: tuple[Path, str]) -> None:
     folder, endpoint = project
-    made = json.loads(podwright(folder, "deploy", "--json"))
+    made = podwright(folder, "deploy", "--json").document
     assert {stack["name"] for stack in made["stacks"]} == {
         f"slurm-classic-{name}" for name in ("network", "storage", "cluster", "observability")
     }
@@ -224,10 +209,10 @@ def test_life_of_a_slurm_environment(project: tuple[Path, str]) -> None:
     assert slurm["AccountingDatabase"]["Endpoint"] == database["Endpoint"]
     assert "SlurmConfigStrategy" not in slurm
 
-    table = podwright(folder, "status")
+    table = podwright(folder, "status").output
     assert "Cluster slurm-classic: InService" in table
     assert "controller" in table
 
     podwright(folder, "destroy", "--yes")
-    assert json.loads(podwright(folder, "status", "--json"))["stacks"] == []
+    assert podwright(folder, "status", "--json").document["stacks"] == []
     assert client("rds", endpoint_url=endpoint).describe_db_clusters()["DBClusters"] == []

@@ -1,41 +1,18 @@
-"""Tags of everything that SageMaker's API makes in the sandbox, as AWS's own command line asks for them."""
+"""Tags of everything that SageMaker's API makes in the sandbox."""
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from governed_cluster import GovernedCluster, quota
-from podwright.operations.aws.sandbox_server import Running
 from sandbox_network import surroundings
 from sandbox_stacks import StackUnderTest
 
 Aws = Callable[[str], Any]
-AWS = Path(sys.executable).parent / "aws"
-REGION = "us-west-2"
 FIRST = [{"Key": "team", "Value": "a"}, {"Key": "cost", "Value": "b"}]
 POLICY = {"FairShare": "Enabled"}
-
-
-@pytest.fixture
-def command(sandbox: Running) -> Callable[..., Any]:
-    """The AWS CLI's `sagemaker`: its answer, or the text of its refusal."""
-
-    def run(operation: str, arn: str, *arguments: str) -> Any:
-        result = subprocess.run(
-            [AWS, "sagemaker", operation, "--resource-arn", arn, *arguments, "--output", "json"],
-            env=os.environ | sandbox.environment(REGION),
-            capture_output=True,
-            text=True,
-        )
-        return result.stderr if result.returncode else json.loads(result.stdout or "{}")
-
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -93,26 +70,22 @@ MAKERS: dict[str, Callable[[Aws, GovernedCluster], str]] = {
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_what_is_made_with_tags_has_them_until_they_change(
-    aws: Aws, governed: GovernedCluster, command: Callable[..., Any], kind: str
-) -> None:
-    arn = MAKERS[kind](aws, governed)
+def test_what_is_made_with_tags_has_them_until_they_change(aws: Aws, governed: GovernedCluster, kind: str) -> None:
+    sagemaker, arn = aws("sagemaker"), MAKERS[kind](aws, governed)
     assert f":{kind}/" in arn
-    assert command("list-tags", arn)["Tags"] == FIRST
+    assert sagemaker.list_tags(ResourceArn=arn)["Tags"] == FIRST
     # A key that is there has another value from now on, and stands once.
     changed = [{"Key": "team", "Value": "c"}, {"Key": "cost", "Value": "b"}, {"Key": "new", "Value": ""}]
-    assert command("add-tags", arn, "--tags", "Key=team,Value=c", "Key=new,Value=")["Tags"] == changed
-    assert command("delete-tags", arn, "--tag-keys", "team", "absent") == {}
-    assert command("list-tags", arn)["Tags"] == changed[1:]
-    refused = f"(ValidationException) when calling the {{}} operation: {arn}x does not exist"
-    assert refused.format("ListTags") in command("list-tags", f"{arn}x")
-    assert refused.format("AddTags") in command("add-tags", f"{arn}x", "--tags", "Key=a,Value=b")
-    assert refused.format("DeleteTags") in command("delete-tags", f"{arn}x", "--tag-keys", "a")
+    added = [{"Key": "team", "Value": "c"}, {"Key": "new", "Value": ""}]
+    assert sagemaker.add_tags(ResourceArn=arn, Tags=added)["Tags"] == changed
+    sagemaker.delete_tags(ResourceArn=arn, TagKeys=["team", "absent"])
+    assert sagemaker.list_tags(ResourceArn=arn)["Tags"] == changed[1:]
+    for operation, values in (("list_tags", {}), ("add_tags", {"Tags": added}), ("delete_tags", {"TagKeys": ["team"]})):
+        with pytest.raises(ClientError, match=rf"\(ValidationException\).*{arn}x does not exist"):
+            getattr(sagemaker, operation)(ResourceArn=f"{arn}x", **values)
 
 
-def test_tags_change_with_their_stack(
-    aws: Aws, governed: GovernedCluster, command: Callable[..., Any], stack: StackUnderTest
-) -> None:
+def test_tags_change_with_their_stack(aws: Aws, governed: GovernedCluster, stack: StackUnderTest) -> None:
     def team(**tags: str) -> dict[str, Any]:
         listed = [{"Key": key, "Value": value} for key, value in tags.items()]
         properties = {"Name": "stacked", "ClusterArn": governed.arn, **quota("stacked"), "Tags": listed}
@@ -120,7 +93,7 @@ def test_tags_change_with_their_stack(
 
     def shown() -> dict[str, str]:
         [team] = aws("sagemaker").list_compute_quotas(NameContains="stacked")["ComputeQuotaSummaries"]
-        tags = command("list-tags", team["ComputeQuotaArn"])["Tags"]
+        tags = aws("sagemaker").list_tags(ResourceArn=team["ComputeQuotaArn"])["Tags"]
         return {tag["Key"]: tag["Value"] for tag in tags if not tag["Key"].startswith("aws:")}
 
     assert stack.create(team(a="1", b="2")) == "CREATE_COMPLETE", stack.log()

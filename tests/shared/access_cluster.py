@@ -50,7 +50,7 @@ class AccessCluster:
         ec2 = SimpleNamespace(describe_instances=self._describe_instances)
         clients: Any = SimpleNamespace(account=SANDBOX_ACCOUNT, client=lambda service, region: {"ec2": ec2}[service])
         access = {"authenticationMode": "API", "bootstrapClusterCreatorAdminPermissions": creator_is_admin}
-        planes = ControlPlanes(Path(), SANDBOX_ACCOUNT, Webhooks("", Path(), ""), for_new_clusters=False)
+        planes = ControlPlanes(Path(), SANDBOX_ACCOUNT, Webhooks("", Path(), ""), new_clusters="store")
         self.eks = Eks(clients, Kubernetes(), "https://localhost/", "", planes)
         self.cluster = EksCluster({"name": NAME, "accessConfig": access}, creator=creator)
         self.eks.clusters[REGION, NAME] = self.cluster

@@ -1,10 +1,30 @@
-"""Where a process listens."""
+"""Ports of this machine: those that a process listens on, and one that is free."""
 
 import ipaddress
+import random
+import socket
 import struct
 from pathlib import Path
 
 _LISTENS = "0A"
+# Below the ports that Linux gives to clients (from 32768) and those of control planes (from 12000), so a port is still
+# free when the program that gets it begins to listen.
+_PORTS = range(10_000, 12_000)
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that no process listens on."""
+    return next(port for port in random.sample(_PORTS, len(_PORTS)) if _is_free(port))
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True
 
 
 def addresses(pid: int) -> set[str]:

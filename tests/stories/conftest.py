@@ -1,22 +1,61 @@
-"""What stories share. The module of one has SCENARIO, TIME_SCALE, ENGINE and STEPS.
+"""Fixtures of stories. The module of a story has SCENARIO, TIME_SCALE, ENGINE and STEPS.
 
-ENGINE is a process of the control plane. CHANGES, where the module has it, are those of the scenario's file.
+ENGINE is a process of the control plane. These are optional: CHANGES of the scenario's file; PARTS of the control plane
+for a story of other environments than the scenario's; LEFT_OUT, commands of the page's first step that are not typed;
+CDK_CLI, True if `podwright deploy` starts the real CDK CLI, as it does in the story of two-teams.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from needs import require
-from story import INSTALLED, Terminal, deployed, standing_still
+from control_plane_parts import GO_SETTINGS, parts_of_scenario, require_parts
+from forked_commands import forked_commands
+from story import Terminal, deployed, standing_still
+
+
+@pytest.fixture(scope="session", autouse=True)
+def go_settings() -> Iterator[None]:
+    """Let control planes trade memory for CPU time."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in GO_SETTINGS.items():
+            patch.setenv(name, value)
+        yield
 
 
 @pytest.fixture(scope="module")
-def terminal(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+def commands(request: pytest.FixtureRequest) -> Path:
+    """A folder with a `podwright` that starts fast."""
+    real = getattr(request.module, "CDK_CLI", False)
+    return request.getfixturevalue("commands_with_cdk" if real else "commands_without_cdk")
+
+
+@pytest.fixture(scope="session")
+def commands_with_cdk() -> Iterator[Path]:
+    """One that deploys by the CDK CLI, as a user's does."""
+    with forked_commands() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def commands_without_cdk() -> Iterator[Path]:
+    """One that deploys the same assembly by CloudFormation's API, in a quarter of the processor time."""
+    with forked_commands(cdk_cli=False) as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def terminal(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, commands: Path
+) -> Iterator[Terminal]:
     """A folder with the scenario's file, and a sandbox of its own in which it is deployed."""
-    require(INSTALLED, "the control plane: `podwright sandbox kubernetes install`")
-    name, changes = request.module.SCENARIO, getattr(request.module, "CHANGES", None)
-    with deployed(name, tmp_path_factory.mktemp(name), request.module.TIME_SCALE, changes) as user:
+    module = request.module
+    name, changes = module.SCENARIO, getattr(module, "CHANGES", None)
+    require_parts(*getattr(module, "PARTS", parts_of_scenario(name)))
+    left_out = getattr(module, "LEFT_OUT", ())
+    folder = tmp_path_factory.mktemp(name)
+    with deployed(name, folder, module.TIME_SCALE, changes, left_out=left_out, programs=commands) as user:
         yield user
 
 

@@ -10,35 +10,26 @@ import os
 import signal
 import socket
 import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
+from needs import needs
 from podwright.operations.kubernetes.job_manifests import job_manifests
+from podwright.sandbox.control_plane.cache import State
+from podwright.sandbox.control_plane.pytorch import INSTALL, PyTorch
 from rule_pages import loaded
+from waiting import CEILING_SECONDS, until
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs/examples/elastic"
-PINS = Path(__file__).parent / "training_requirements.txt"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-# Made by .ci/run.
-TRAINING = CACHE / f"podwright/training-{sys.implementation.cache_tag}/bin"
+PYTORCH = PyTorch.of_user()
+NEEDS_PYTORCH = needs(PYTORCH.state is State.INSTALLED, f"PyTorch: `{INSTALL}`")
 PROCESSES = 2
 """Of a pod."""
 _LOOPBACK = "127.0.0.1"
-_PATIENCE = 120.0
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    """Wait for a condition."""
-    end = time.monotonic() + _PATIENCE
-    while not condition():
-        assert time.monotonic() < end, f"waited in vain until {what}"
-        time.sleep(0.05)
 
 
 def free_port() -> int:
@@ -74,7 +65,7 @@ class Pod:
         self.log = folder / f"pod-{number}.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [str(TRAINING / command[0]), *command[1:script], *changed, *command[script:]],
+                [str(PYTORCH.programs / command[0]), *command[1:script], *changed, *command[script:]],
                 cwd=EXAMPLE,
                 env=os.environ | variables | {"NNODES": "1"},
                 stdout=log,
@@ -87,7 +78,7 @@ class Pod:
         request = Request(
             f"http://{_LOOPBACK}:{self.port}/{path}", data=data, headers={"Content-Type": "application/json"}
         )
-        with urlopen(request, timeout=10) as answer:
+        with urlopen(request, timeout=CEILING_SECONDS) as answer:
             text = answer.read()
         return json.loads(text) if text else {}
 
@@ -121,7 +112,7 @@ class Pod:
         for session in sessions:
             # Each process of the training leads a session of its own; its loaders end when they miss it.
             os.killpg(session, signal.SIGKILL)
-        self.process.wait(_PATIENCE)
+        self.process.wait(CEILING_SECONDS)
 
     def terminate(self) -> None:
         """What Kubernetes does first when it removes a pod."""
@@ -184,4 +175,4 @@ def operator(folder: Path, command: Sequence[str], variables: dict[str, str]) ->
         for pod in (*actual.pods, *actual.removed):
             # The agent ends its processes on SIGTERM; those have sessions of their own.
             pod.process.terminate()
-            pod.process.wait(_PATIENCE)
+            pod.process.wait(CEILING_SECONDS)

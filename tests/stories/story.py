@@ -1,7 +1,7 @@
 """A story: a scenario's page, executed as a user would, and compared with what the API server holds.
 
 A block of commands is typed line by line. Each table after it, up to the next block, is what the cluster must come to,
-as kubectl reads it from the API server: a table whose first column is `Job` has all jobs, one of `Team` all quotas of
+as the API server has it: a table whose first column is `Job` has all jobs, one of `Team` all quotas of
 Kueue, one of `Project` all of KAI's, and one of `UltraServer` all of these. One of `Slurm job` has what squeue shows,
 as `podwright jobs` reads it.
 """
@@ -15,47 +15,28 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from kubernetes.utils.quantity import parse_quantity
-
+from cluster_tables import ClusterTables, disagreements
 from podwright.operations.aws import sandbox_server as server
 from podwright.operations.programs.helm import tool
-from podwright.sandbox.control_plane.cache import Cache, State
-from podwright.sandbox.control_plane.pins import pins
+from waiting import CEILING_SECONDS, until
 
 _PART: Final = re.compile(r"^```\n(?P<block>.*?)^```$|^(?P<table>\|.*?)^(?!\|)", re.MULTILINE | re.DOTALL)
 _FILE: Final = re.compile(r"\(\.\./\.\./environments/([\w-]+\.yaml)\)")
 _RULE: Final = re.compile(r"\|[-|: ]+\|")
-_TEAM: Final = re.compile(r"(?:hyperpod-ns-)?(.+?)(?:-clusterqueue)?")
-_BY_JOB: Final = re.compile(r"JobUID: ([\w-]+)")
-_FITS: Final = re.compile(r"only (\d+ out of \d+) pod")
-_ULTRASERVER: Final = "topology.k8s.aws/ultraserver-id"
-_GPU: Final = "nvidia.com/gpu"
-_WORKLOADS: Final = "workloads.kueue.x-k8s.io"
-_KINDS: Final = {
-    "jobs.batch": "Job",
-    "pytorchjobs.kubeflow.org": "PyTorchJob",
-    "hyperpodpytorchjobs.sagemaker.amazonaws.com": "HyperPodPyTorchJob",
-    "rayjobs.ray.io": "RayJob",
-    "trainjobs.trainer.kubeflow.org": "TrainJob",
-}
-"""The kinds of jobs that stories submit, by how kubectl names them."""
-_BETWEEN: Final = ("rayclusters.ray.io", "jobsets.jobset.x-k8s.io")
-"""The kinds that own pods, and that a submitted job owns."""
-_COMMAND_SECONDS: Final = 600
-_POLL_SECONDS: Final = 0.5
+_COMMAND_SECONDS: Final = CEILING_SECONDS
+_POLL_SECONDS: Final = 1.0
+_MOVING: Final = "the cluster changes while its numbers are read"
 
-_QUEUES: Final = frozenset({"kueue.x-k8s.io/queue-name", "kai.scheduler/queue"})
-"""The labels by which engines know the queue of a job."""
 ROOT: Final = Path(__file__).resolve().parents[2]
-INSTALLED: Final = all(Cache.of_user().state(part) is State.INSTALLED for part in pins().parts)
+QUIET_SECONDS: Final = 10.0
+"""Seconds in which nothing may happen, where a test shows that an engine is needed."""
 
-Object = dict[str, Any]
 Row = dict[str, str]
 
 
@@ -95,7 +76,13 @@ def _rows(table: str) -> list[Row]:
 
 @contextmanager
 def deployed(
-    scenario: str, folder: Path, time_scale: float, changes: Mapping[str, str] | None = None, kubernetes: str = "real"
+    scenario: str,
+    folder: Path,
+    time_scale: float,
+    changes: Mapping[str, str] | None = None,
+    kubernetes: str = "real",
+    left_out: Collection[str] = (),
+    programs: Path | None = None,
 ) -> Iterator["Terminal"]:
     """A terminal in a folder with the scenario's files, and with a sandbox of its own in which it is deployed.
 
@@ -105,19 +92,32 @@ def deployed(
         time_scale: How fast the sandbox's clock goes.
         changes: Texts of the scenario's file, each there once, and what stands in their place.
         kubernetes: What clusters of the sandbox have.
+        left_out: Commands of the page's first step that the story does without.
+        programs: A folder of programs that come before others of their names.
     """
     shutil.copytree(ROOT / "environments/shared", folder / "environments/shared")
     for name in set(_FILE.findall(page(scenario))):
         shutil.copy(ROOT / "environments" / name, folder / "environments")
     for old, new in (changes or {}).items():
         _replace(folder / f"environments/{scenario}.yaml", old, new)
+    _share_assemblies(folder)
     server.start(folder, port=0, time_scale=time_scale, kubernetes=kubernetes)
     try:
-        user = Terminal(folder)
-        user.play(story(scenario)[:1])
+        user = Terminal(folder, programs=programs)
+        for command in story(scenario)[0].commands:
+            if command not in left_out:
+                user.type(command)
         yield user
     finally:
         server.stop(folder)
+
+
+def _share_assemblies(project: Path) -> None:
+    """Let the projects of all stories use one store, so that a scenario is synthesized once in a run."""
+    shared = Path(os.environ["PODWRIGHT_TEST_ASSEMBLIES"], "stories")
+    shared.mkdir(exist_ok=True)
+    (project / ".podwright").mkdir()
+    (project / ".podwright/assemblies").symlink_to(shared)
 
 
 def _replace(file: Path, old: str, new: str) -> None:
@@ -145,6 +145,8 @@ class Terminal:
     folder: Path
     exported: dict[str, str] = field(default_factory=dict)
     """Variables that are set when the first command begins."""
+    programs: Path | None = None
+    """A folder of programs that come before others of their names."""
     where: Path | None = field(default=None, init=False)
     variables: dict[str, str] = field(default_factory=dict, init=False)
     """Where the last command ended, and the variables then; none before the first."""
@@ -159,17 +161,63 @@ class Terminal:
         (folder,) = (self.folder / server.STATE_DIRECTORY / "kubernetes").glob(f"*/*/{environment}*-eks-*")
         return folder
 
-    def play(self, steps: list[Step], seconds: float = 180) -> None:
+    def play(self, steps: list[Step], seconds: float = CEILING_SECONDS) -> None:
         """Type the commands of all steps.
 
         Raises:
-            Different: A command failed, or the first table that the cluster did not come to in so many seconds.
+            Different: A command failed, or the cluster did not come to a table in so many seconds.
         """
         for step in steps:
             for command in step.commands:
                 self.type(command)
-            for table in step.tables:
-                self._wait(step.commands[-1], table, seconds)
+            self.wait(step.commands[-1], step.tables, seconds)
+            if step.tables:
+                self.check_numbers(step.commands[-1], seconds)
+
+    def check_numbers(self, command: str, seconds: float = CEILING_SECONDS) -> None:
+        """Wait until all of podwright's commands report the same numbers as the API server, and as each other.
+
+        Raises:
+            Different: Two of them did not agree in so many seconds.
+        """
+        if "KUBECONFIG" not in (self.variables or self.exported):
+            return
+        deadline = time.monotonic() + seconds
+        while differences := self._disagreements():
+            if time.monotonic() > deadline:
+                raise Different(f"after `{command}`:\n" + "\n".join(f"    {each}" for each in differences))
+            time.sleep(_POLL_SECONDS)
+
+    def wait(self, command: str, tables: list[list[Row]], seconds: float = CEILING_SECONDS) -> None:
+        """Wait for the tables that follow from a command.
+
+        Raises:
+            Different: The cluster did not come to one of them in so many seconds.
+        """
+        for table in tables:
+            self._wait(command, table, seconds)
+
+    def wait_for(self, job: str, state: str) -> None:
+        """Wait until a job has a state, as `kubectl get` prints it."""
+
+        def states() -> dict[str, str]:
+            time.sleep(_POLL_SECONDS)
+            return {row["Job"]: row["State"] for row in self._cluster.rows("Job")}
+
+        until(lambda: states().get(job) == state, lambda: f"{job} is not {state}: {states()}")
+
+    def comes_to(self, step: Step, row: str) -> None:
+        """Type the commands of a step, and wait for a row that the page does not have."""
+        assert row not in "".join(map(_lines, step.tables)), "the page tells the same"
+        for command in step.commands:
+            self.type(command)
+
+        def tables() -> str:
+            # Until it has come to that.
+            time.sleep(_POLL_SECONDS)
+            return "\n".join(_lines(self._table(table)) for table in step.tables)
+
+        until(lambda: row in tables(), lambda: f"after `{step.commands[-1]}`:\n{tables()}\n  expected:\n    {row}")
 
     def type(self, command: str) -> str:
         """Carry out one line. Returns its output. Raises Different where it fails."""
@@ -184,8 +232,9 @@ class Terminal:
         Raises:
             subprocess.TimeoutExpired: it took longer than so many seconds.
         """
-        programs = [str(Path(sys.executable).parent), str(tool("kubectl").parent), os.environ["PATH"]]
-        first = os.environ | {"CDK_HOME": str(self.folder), "PATH": os.pathsep.join(programs)} | self.exported
+        programs = [self.programs, Path(sys.executable).parent, tool("kubectl").parent, os.environ["PATH"]]
+        path = os.pathsep.join(str(folder) for folder in programs if folder)
+        first = os.environ | {"CDK_HOME": str(self.folder), "PATH": path} | self.exported
         with tempfile.NamedTemporaryFile() as state:
             process = subprocess.Popen(
                 ["bash", "-c", f"{command}\nstatus=$?\n{{ pwd; env -0; }} >{state.name}\nexit $status"],
@@ -214,9 +263,11 @@ class Terminal:
 
     def delete_jobs(self) -> None:
         """Delete what was submitted, of every kind."""
-        for label in _QUEUES:
-            kinds = ",".join(self._served())
-            self.type(f"kubectl delete {kinds} --selector {label} --all-namespaces")
+        self._cluster.delete_jobs()
+
+    def change_quota(self, queue: str, old: int, new: int) -> None:
+        """Change a ClusterQueue's only quota of so many GPUs, in the cluster alone."""
+        self._cluster.change_quota(queue, old, new)
 
     def deploy_changed(self, scenario: str, old: str, new: str) -> None:
         """Change a text of the scenario's file, where it is there once, and deploy that."""
@@ -233,57 +284,31 @@ class Terminal:
     def _table(self, expected: list[Row]) -> list[Row]:
         """A table as the cluster has it, with the columns and in the order of the expected one."""
         first, *columns = expected[0]
-        read = {
-            "Job": self._jobs,
-            "Team": self._teams,
-            "Project": self._projects,
-            "UltraServer": self._ultraservers,
-            "Slurm job": self._slurm_jobs,
-        }
-        actual = {row[first]: row for row in read[first]()}
+        rows = self._slurm_jobs() if first == "Slurm job" else self._cluster.rows(first)
+        actual = {row[first]: row for row in rows}
         order = [row[first] for row in expected if row[first] in actual]
         names = [*order, *sorted(actual.keys() - order)]
         return [{first: name, **{column: actual[name][column] for column in columns}} for name in names]
 
-    def _get(self, *kinds: str) -> list[Object]:
-        return json.loads(self.type(f"kubectl get {','.join(kinds)} --all-namespaces --output json"))["items"]
+    @property
+    def _cluster(self) -> ClusterTables:
+        """The cluster that kubectl reads, as its administrator reads it."""
+        environment = Path((self.variables or self.exported)["KUBECONFIG"]).name
+        return ClusterTables(self.plane_of(environment) / "keys/admin.kubeconfig")
 
-    def _served(self, *more: str) -> list[str]:
-        """The kinds of jobs, and more, that the cluster knows."""
-        served = self.type("kubectl api-resources --no-headers --output name").split()
-        return [kind for kind in (*more, *_KINDS) if kind in served]
+    def _disagreements(self) -> list[str]:
+        """The numbers on which podwright's commands and the API server disagree now."""
+        before = self._cluster.numbers()
+        listed = self._answer("jobs", "--by-priority")
+        why = {name: self._answer("why", name) for name in _to_explain(listed["jobs"])}
+        status = self._answer("status", "--watch", "--times", "1")
+        # Numbers that change while they are read cannot be compared.
+        return disagreements(before, listed, why, status["teams"]) if before == self._cluster.numbers() else [_MOVING]
 
-    def _jobs(self) -> Iterator[Row]:
-        """One row for each job."""
-        objects = self._get("pods", "nodes", *self._served(_WORKLOADS, *_BETWEEN))
-        owners = {item["metadata"]["uid"]: _owner(item) for item in objects if item["kind"] != "Pod"}
-        jobs = [item for item in objects if item["kind"] in _KINDS.values() and _is_submitted(item)]
-        names = {job["metadata"]["uid"]: job["metadata"]["name"] for job in jobs}
-        causes = sorted((cause, _owner(item)) for item in objects if (cause := _preemption(item)))
-        # Of a job with more than one Workload the last one counts.
-        preempted = {owner: cause[1:] for cause, owner in causes}
-        workloads = {_owner(item): item for item in objects if item["kind"] == "Workload"}
-        servers = {
-            item["metadata"]["name"]: item["metadata"]["labels"].get(_ULTRASERVER, "")
-            for item in objects
-            if item["kind"] == "Node"
-        }
-        running = [item for item in objects if item["kind"] == "Pod" and _is_running(item)]
-        for job in jobs:
-            uid = job["metadata"]["uid"]
-            pods = [item for item in running if _comes_from(item, uid, owners)]
-            cause = preempted.get(uid)
-            yield {
-                "Job": names[uid],
-                "State": _state(job),
-                "Pods running": str(len(pods)),
-                "Nodes": str(len({pod["spec"]["nodeName"] for pod in pods})),
-                "Preempted by": names.get(cause[0], cause[0]) if cause else "",
-                "Why": cause[1] if cause else "",
-                "UltraServers": ", ".join(sorted({servers[name] for name in _assigned(workloads.get(uid, {}))})),
-                "Pods that fit": _fitting(workloads.get(uid, {})),
-                "Worker": workloads.get(uid, {}).get("status", {}).get("clusterName", ""),
-            }
+    def _answer(self, verb: str, *words: str) -> dict[str, Any]:
+        """The answer of a command about the cluster that kubectl reads."""
+        name = Path((self.variables or self.exported)["KUBECONFIG"]).name
+        return json.loads(self.type(" ".join(("podwright", verb, name, *words, "--sandbox", "--json"))))
 
     def _slurm_jobs(self) -> Iterator[Row]:
         """One row for each job that waits or runs."""
@@ -297,115 +322,12 @@ class Terminal:
                 "Reason": job["slurm_reason"],
             }
 
-    def _ultraservers(self) -> Iterator[Row]:
-        """One row for each UltraServer of the cluster's nodes."""
-        objects = self._get("nodes", "pods")
-        used: dict[str, int] = {}
-        for pod in objects:
-            if pod["kind"] == "Pod" and _is_running(pod):
-                gpus = (entry["resources"].get("requests", {}).get(_GPU, 0) for entry in pod["spec"]["containers"])
-                node = pod["spec"]["nodeName"]
-                used[node] = used.get(node, 0) + sum(map(int, gpus))
-        servers: dict[str, list[Object]] = {}
-        for node in objects:
-            if server := node["metadata"].get("labels", {}).get(_ULTRASERVER):
-                servers.setdefault(server, []).append(node)
-        for server, nodes in servers.items():
-            free = [int(node["status"]["allocatable"][_GPU]) - used.get(node["metadata"]["name"], 0) for node in nodes]
-            yield {"UltraServer": server, "Nodes": str(len(nodes)), "GPUs free": str(sum(free))}
 
-    def _projects(self) -> Iterator[Row]:
-        """One row for each team's queue of KAI."""
-        for queue in self._get("queues.scheduling.run.ai"):
-            team = queue["metadata"]["labels"].get("podwright/team")
-            used = float(parse_quantity(queue.get("status", {}).get("allocated", {}).get(_GPU, 0)))
-            quota = queue["spec"]["resources"]["gpu"]["quota"]
-            if team:
-                yield {"Project": team, "GPUs": f"{used:g}", "GPUs over quota": f"{max(0, used - quota):g}"}
-
-    def _teams(self) -> Iterator[Row]:
-        """One row for each team's ClusterQueue."""
-        for queue in self._get("clusterqueues"):
-            name = _TEAM.fullmatch(queue["metadata"]["name"])
-            assert name, queue["metadata"]["name"]
-            flavors = queue.get("status", {}).get("flavorsUsage", [])
-            resources = [resource for flavor in flavors for resource in flavor["resources"]]
-            yield {
-                "Team": name[1],
-                "vCPU": _sum(resources, "cpu", "total"),
-                "vCPU borrowed": _sum(resources, "cpu", "borrowed"),
-                "GPUs": _sum(resources, _GPU, "total"),
-                "GPUs borrowed": _sum(resources, _GPU, "borrowed"),
-            }
-
-
-def _sum(resources: list[Object], name: str, kind: str) -> str:
-    """How much of a resource is in use, of all flavors; empty where no quota names it."""
-    amounts = [parse_quantity(resource[kind]) for resource in resources if resource["name"] == name]
-    return f"{sum(amounts):f}" if amounts else ""
-
-
-def _owner(item: Object) -> str:
-    return next((owner["uid"] for owner in item["metadata"].get("ownerReferences", ()) if owner.get("controller")), "")
-
-
-def _comes_from(item: Object, uid: str, owners: Mapping[str, str]) -> bool:
-    """Whether an object is owned by that of a uid, or by one that it owns."""
-    owner = _owner(item)
-    while owner and owner != uid:
-        owner = owners.get(owner, "")
-    return bool(owner)
-
-
-def _state(job: Object) -> str:
-    """As `kubectl get` prints it."""
-    status = job.get("status", {})
-    if job["kind"] == "Job" and status.get("active"):
-        return "Running"
-    conditions = status.get("conditions")
-    return conditions[-1]["type"] if conditions else ""
-
-
-def _is_submitted(job: Object) -> bool:
-    """Whether a job was submitted by a user, and is none of those that a deployment or another job makes."""
-    return not _owner(job) and not _QUEUES.isdisjoint(job["metadata"].get("labels", {}))
-
-
-def _is_running(pod: Object) -> bool:
-    return pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
-
-
-def _preemption(item: Object) -> tuple[str, str, str] | None:
-    """When and by whom a Workload was preempted, by the uid of the job, and why; None where it holds its quota."""
-    for condition in item.get("status", {}).get("conditions", ()) if item["kind"] == "Workload" else ():
-        if condition["type"] == "Preempted" and condition["status"] == "True":
-            job = _BY_JOB.search(condition["message"])
-            by = job[1] if job else condition["message"]
-            return condition["lastTransitionTime"], by, condition["reason"]
-    return None
-
-
-def _assigned(workload: Object) -> Iterator[str]:
-    """The nodes that Kueue has assigned to a Workload by topology."""
-    admission = workload.get("status", {}).get("admission", {})
-    for pod_set in admission.get("podSetAssignments", ()):
-        for part in pod_set.get("topologyAssignment", {}).get("slices", ()):
-            # The last level is the node.
-            names = part["valuesPerLevel"][-1]
-            if "universal" in names:
-                yield names["universal"]
-                continue
-            individual = names["individual"]
-            prefix, suffix = individual.get("prefix", ""), individual.get("suffix", "")
-            yield from (f"{prefix}{root}{suffix}" for root in individual["roots"])
-
-
-def _fitting(workload: Object) -> str:
-    """How many of a waiting Workload's pods would fit into one domain, as Kueue says."""
-    for condition in workload.get("status", {}).get("conditions", ()):
-        if condition["type"] == "QuotaReserved" and (fits := _FITS.search(condition["message"])):
-            return fits[1]
-    return ""
+def _to_explain(jobs: list[dict[str, Any]]) -> list[str]:
+    """The jobs for which `why` is compared: those without all that they ask for, and one of the others."""
+    current = [job for job in jobs if job["state"] not in ("succeeded", "failed")]
+    complete = [job["name"] for job in current if job["holds"] == job["asks"]]
+    return [*(job["name"] for job in current if job["name"] not in complete), *complete[-1:]]
 
 
 def _lines(rows: list[Row]) -> str:

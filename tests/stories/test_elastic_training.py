@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from elastic_pods import EXAMPLE, PINS, PROCESSES, ROOT, TRAINING, free_port, operator, rendered_command, until
-from needs import needs
+from elastic_pods import EXAMPLE, NEEDS_PYTORCH, PROCESSES, PYTORCH, ROOT, free_port, operator, rendered_command
+from podwright.sandbox.control_plane.pytorch import PINS
+from waiting import until
 
-pytestmark = needs((TRAINING / "hyperpodrun").exists(), "PyTorch and HyperPod's elastic agent, which .ci/run installs")
+pytestmark = NEEDS_PYTORCH
 
 # Epochs end within a batch.
 SAMPLES, EPOCHS, BATCH = 360, 4, 16
@@ -96,7 +97,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
         "MASTER_PORT": str(free_port()),
     }
     subprocess.run(
-        [str(TRAINING / "python"), *common, "--record", str(folder / "alone"), "--checkpoints", str(folder / "other")],
+        [
+            str(PYTORCH.programs / "python"),
+            *common,
+            "--record",
+            str(folder / "alone"),
+            "--checkpoints",
+            str(folder / "other"),
+        ],
         cwd=EXAMPLE,
         env=os.environ | variables | alone,
         check=True,
@@ -131,7 +139,7 @@ def test_the_example_and_the_tests_have_the_same_versions() -> None:
 
 def test_without_a_folder_for_checkpoints_it_says_so() -> None:
     variables = {name: value for name, value in os.environ.items() if name != "CHECKPOINT_DIR"}
-    command = [TRAINING / "python", EXAMPLE / "train.py"]
+    command = [PYTORCH.programs / "python", EXAMPLE / "train.py"]
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.splitlines()[-1]) == (
         2,

@@ -1,11 +1,13 @@
 """What a deployment has of quotas that are others for a time: exactly those that are in force at its moment."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cloudformation_cdk import write_assembly
 from podwright.config.loading.project import Project
 from podwright.operations.cdk.app import synthesize
 from podwright.operations.effects.changes import changes as resource_changes
@@ -41,11 +43,11 @@ governance:
 """
 
 
-def templates(root: Path, at: str) -> dict[str, Any]:
-    """Resources of all templates by file and logical id, as they are written for a moment."""
+def templates(root: Path, at: str, write: Callable[..., str | None]) -> dict[str, Any]:
+    """Resources of all templates by file and logical id, as they are written for a date."""
     folder = root / f"out-{at[:10]}"
     context = {"environment": "prod", "chart": "stand-in", "at": at}
-    assert synthesize(root, context, folder) is None
+    assert write(root, context, folder) is None
     return {
         f"{file.name}/{name}": resource
         for file in sorted(folder.rglob("*.template.json"))
@@ -57,9 +59,15 @@ def templates(root: Path, at: str) -> dict[str, Any]:
 def test_a_deployment_has_the_quotas_that_are_in_force_at_its_moment(engine: str, tmp_path: Path) -> None:
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments/prod.yaml").write_text(PROD.replace("ENGINE", engine))
-    before, during, after = (
-        templates(tmp_path, f"{day}T07:59+00:00") for day in ("2027-01-04", "2027-01-05", "2027-02-01")
-    )
+    # The app itself gets the date once; in this process a synthesis takes a third as long.
+    writers: dict[str, Callable[..., str | None]] = {
+        "2027-01-04": write_assembly,
+        "2027-01-05": write_assembly,
+        "2027-02-01": write_assembly,
+    }
+    if engine == "hyperpod":
+        writers["2027-01-05"] = synthesize
+    before, during, after = (templates(tmp_path, f"{day}T07:59+00:00", write) for day, write in writers.items())
     assert before.keys() == during.keys() == after.keys()
     changed = {name for name, resource in during.items() if resource != before[name]}
     assert changed

@@ -18,8 +18,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made: list[str] = []
     state: list[server.Running] = []
 
-    def start(project: Path, port: int | None, *, kubernetes: str | None, idle_minutes: float) -> server.Running:
-        made.append(f"start {port} {kubernetes} {idle_minutes:g}")
+    def start(
+        project: Path, port: int | None, *, kubernetes: str | None, idle_minutes: float, real_nodes: int | None
+    ) -> server.Running:
+        made.append(f"start {port} {kubernetes} {idle_minutes:g}" + (f" {real_nodes} real" if real_nodes else ""))
         state[:] = [RUNNING]
         return RUNNING
 
@@ -48,6 +50,13 @@ def test_start_says_where_it_is_and_how_to_use_it(
     assert "http://localhost:4599 (process 12, log server.log)" in printed
     assert "export AWS_ENDPOINT_URL=http://localhost:4599 " in printed
     assert "AWS_REGION=eu-west-1" in printed
+
+
+def test_real_nodes_are_asked_for(tmp_path: Path, calls: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, "start", "--real-nodes", "2") == 0
+    assert calls == ["start None None 240 2 real"]
+    assert run(tmp_path, "start", "--real-nodes", "-1") == 2
+    assert "--real-nodes is -1; allowed: 0 or more" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

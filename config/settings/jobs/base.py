@@ -140,7 +140,7 @@ class DistributedJob(Job):
     """Whether its kind has a place for the claims of pods."""
     nodes: int | None = Field(default=None, ge=1, le=6758)
     """Pods, or with elastic training those that it starts with. Each has an instance for itself unless `accelerators`
-    says otherwise. 1 when absent, or the fewest."""
+    says otherwise. 1 when absent, or the fewest; the most of kind pytorch."""
     parallelism: Parallelism = Parallelism.model_construct()
     """Layout of the model, handed to the pods as environment variables and checked against their number."""
     efa: int | None = Field(default=None, ge=0, le=128)

@@ -91,13 +91,13 @@ class RayCluster(_Ray):
 class JobSet(DistributedJob):
     """A set of Kubernetes' Jobs by JobSet's controller: `nodes` pods that find each other by name and fail together.
 
-    A pod finds its number in JOB_COMPLETION_INDEX and the first pod of all under MASTER_ADDR.
+    The pods of a slice have the variables of torchrun: their number, how many they are, and the address of the first.
     """
 
     kind: Literal["jobset"]
     """Kind of job."""
     slices: int = Field(default=1, ge=1, le=1000)
-    """Jobs that the pods are divided into; one number of JOB_COMPLETION_INDEX is there in each."""
+    """Jobs that the pods are divided into, each with ranks and a first pod of its own; SLICE_INDEX numbers them."""
     retries: int = Field(default=0, ge=0, le=1000)
     """Times that all pods are made anew before the job fails."""
     active_deadline_seconds: Annotated[int, Field(ge=1, le=31_536_000)] | None = None
@@ -224,9 +224,9 @@ class GpuShare(Settings):
 
 
 class BatchJob(DistributedJob):
-    """Kubernetes' own Job: `nodes` pods, each of which runs `command` to its end.
+    """Kubernetes' own Job: `nodes` pods, each of which runs `command` to its end by itself.
 
-    A pod finds its number in JOB_COMPLETION_INDEX.
+    A pod finds its number in JOB_COMPLETION_INDEX, and no address of another pod.
     """
 
     kind: Literal["job"]

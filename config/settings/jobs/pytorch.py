@@ -142,7 +142,10 @@ class Checkpoints(Settings):
 
 
 class HyperPodPyTorchJob(DistributedJob):
-    """PyTorch under HyperPod's training operator: `command` is started by hyperpodrun on each accelerator."""
+    """PyTorch under HyperPod's training operator: `command` is started by hyperpodrun on each accelerator.
+
+    A `command` that begins with torchrun, hyperpodrun or Python loses that word and the arguments that podwright sets.
+    """
 
     kind: Literal["hyperpod_pytorch"]
     """Kind of job."""
@@ -233,7 +236,7 @@ class KubeflowElastic(Settings):
 class PyTorchJob(DistributedJob):
     """PyTorch under Kubeflow's training operator, which HyperPod's dependencies chart brings.
 
-    `command` runs in each pod, with the variables of torchrun set.
+    `command` runs in each pod, with the variables of torchrun set: `torchrun train.py` needs no argument of its own.
     """
 
     kind: Literal["pytorch"]
@@ -241,9 +244,9 @@ class PyTorchJob(DistributedJob):
     auto_resume: int | None = Field(default=None, ge=1, le=100)
     """Restarts after a node failed and was replaced, by HyperPod; none when absent."""
     elastic: KubeflowElastic | None = None
-    """Grow and shrink; a fixed size when absent."""
+    """Grow and shrink; a fixed size when absent. Kueue and task governance admit one size only."""
     retries: int = Field(default=3, ge=0, le=1000)
-    """Restarts before the job fails."""
+    """Restarts of all pods before the job fails."""
     active_deadline_seconds: Seconds | None = None
     """The job ends after this, finished or not."""
     clean_pods: Literal["all", "running", "none"] = "running"
@@ -257,3 +260,8 @@ class PyTorchJob(DistributedJob):
     def sizes(self) -> tuple[int, ...]:
         """Every number of pods that it may have, in rising order."""
         return self.elastic.sizes if self.elastic else super().sizes
+
+    @property
+    def start(self) -> int:
+        """Pods that it starts with: with elastic training the most, of which the scheduler starts as many as fit."""
+        return self.nodes or self.sizes[-1]

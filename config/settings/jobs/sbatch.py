@@ -11,7 +11,7 @@ from .base import DistributedJob
 class SbatchJob(DistributedJob):
     """A batch script of Slurm: `command` in a container of `image` by enroot and pyxis, a task on each of `nodes`.
 
-    A command that begins with torchrun gets to know its peers.
+    A command that begins with torchrun gets the arguments with which its nodes find each other, in place of its own.
     """
 
     kind: Literal["sbatch"]

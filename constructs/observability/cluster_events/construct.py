@@ -112,11 +112,7 @@ class ClusterEvents(Construct):
             planning_files=(SHIPPED,),
         )
         topics.grant_publish(tell.role)
-        allow(
-            tell.role,
-            ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
-            [table.attr_arn],
-        )
+        allow(tell.role, ["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"], [table.attr_arn])
         if quarantine:
             self._allow_records(tell.role, quarantine)
         allow(tell.role, ["kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"], [key.key_arn])

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from ....planning.quota.amounts import CPU
 from ..scene import Scene
 from ..views import Badge, Cell, Fact, Table, Tables, words_of
 
@@ -101,10 +102,11 @@ def _status(status: str) -> Cell:
     return Badge(status, "green" if status in _GOOD else bad)
 
 
-def _amounts(result: dict[str, int] | None) -> str:
+def _amounts(result: dict[str, float] | None) -> str:
     if result is None:
         return "not seen"
-    return ", ".join(f"{count:,} {name.rpartition('/')[2]}" for name, count in result.items()) or "nothing"
+    names = {name: "vCPU" if name == CPU else name.rpartition("/")[2] for name in result}
+    return ", ".join(f"{count:,.9g} {names[name]}" for name, count in result.items()) or "nothing"
 
 
 def _number(count: int | None) -> str:

@@ -52,6 +52,8 @@ _HAS_A_SETTING: Final = {
     "resources": "accelerators, vcpu, memory_gib and requests",
     "resourcesPerNode": "accelerators, vcpu, memory_gib and requests",
     "replicas": "nodes",
+    # A Master is a pod more, of a pod set of its own.
+    "Master": "nodes",
     "minReplicas": "nodes and elastic",
     "maxReplicas": "nodes and elastic",
     "numNodes": "nodes",

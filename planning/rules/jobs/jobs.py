@@ -367,7 +367,7 @@ def starts_at_a_size(environment: Environment) -> Problems:
             yield Problem(
                 ("jobs", name, "nodes"),
                 f"nodes is {job.start}; it may have {listed(job.sizes)}",
-                f"use one of them, or leave nodes out: it starts with {job.sizes[0]}",
+                f"use one of them, or leave nodes out: it starts with {job.model_copy(update={'nodes': None}).start}",
             )
 
 

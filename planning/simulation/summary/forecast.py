@@ -22,6 +22,8 @@ class Forecast(NamedTuple):
     """How it is stopped itself after it started."""
     waits_for: str
     """What Kueue says of it while it waits; empty where it starts at once."""
+    unknown_ends: tuple[str, ...] = ()
+    """The running jobs with an unknown end, where it does not start before one of them ends."""
 
     def document(self) -> dict[str, Any]:
         """As plain data."""

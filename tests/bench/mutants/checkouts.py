@@ -39,7 +39,7 @@ class Copy:
         self, command: Sequence[str], *, written: bool = False, timeout: float | None = None, **variables: str
     ) -> int | None:
         """Exit code of a command in the copy, at low priority; None when it took longer than `timeout` seconds."""
-        path = os.pathsep.join([str(self.folder / _PACKAGES.parent), str(ROOT / "tests/bench")])
+        path = os.pathsep.join([str(self.folder / _PACKAGES.parent), str(ROOT / "tests/runner")])
         environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", **variables}
         if written:
             del environment["PYTHONDONTWRITEBYTECODE"]
@@ -61,7 +61,7 @@ class Copy:
 
     def pytest(self, *arguments: str, timeout: float | None = None, **variables: str) -> int | None:
         """The same of a run of pytest, one process."""
-        command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *arguments]
+        command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
         return self.run(command, timeout=timeout, **variables)
 
 

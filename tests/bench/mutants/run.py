@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -22,6 +22,7 @@ from random import Random
 from threading import Lock
 from typing import Literal
 
+import coverage_map
 import language
 from mutants.candidates import Mutant, candidates, is_python
 from mutants.checkouts import Copy
@@ -81,7 +82,7 @@ class Contexts:
         expected = range(mutant.first_line, mutant.last_line + 1)
         files: list[_Executed] = []
         for file in self._measured.values():
-            lines = {int(line): tests for line, tests in file["lines"].get(mutant.path, {}).items()}
+            lines = file["lines"].get(mutant.path, {})
             direct = {test for line in expected for test in lines.get(line, ())}
             others = {test for tests in lines.values() for test in tests} - direct
             if direct or (others and any(line in lines for line in expected)):
@@ -179,7 +180,8 @@ def measure(copies: Sequence[Copy]) -> dict[str, dict]:
     retained.mkdir(parents=True, exist_ok=True)
     files = sorted(file for name in MEASURED for file in (ROOT / "tests" / name).rglob("test_*.py"))
     paths = {
-        str(file.relative_to(ROOT)): retained / f"{file.stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:12]}.json"
+        str(file.relative_to(ROOT)): retained
+        / f"{file.stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:12]}.sqlite"
         for file in files
     }
     free: SimpleQueue[Copy] = SimpleQueue()
@@ -190,7 +192,7 @@ def measure(copies: Sequence[Copy]) -> dict[str, dict]:
         copy = free.get()
         try:
             sys.stderr.write(f"  lines of {name}\n")
-            copy.pytest("-p", "mutants.contexts", name, timeout=900, MUTANTS_CONTEXTS=str(paths[name]))
+            copy.pytest("-p", "contexts", name, timeout=900, PODWRIGHT_COVERAGE_MAP=str(paths[name]))
         finally:
             free.put(copy)
 
@@ -199,7 +201,23 @@ def measure(copies: Sequence[Copy]) -> dict[str, dict]:
     missing = [name for name, path in paths.items() if not path.exists()]
     if missing:
         raise RuntimeError(f"no lines of {', '.join(missing)}: run its tests by themselves")
-    return {name: json.loads(path.read_text()) for name, path in paths.items()}
+    return {name: _passed(path) for name, path in paths.items()}
+
+
+def _passed(path: Path) -> dict:
+    """Seconds and lines of the tests of a file, by their numbers. Failed and skipped tests prove nothing."""
+    recordings = list(coverage_map.read(path))
+    tests = {
+        name: test.seconds for recording in recordings for name, test in sorted(recording.tests.items()) if test.passed
+    }
+    numbers = {name: number for number, name in enumerate(tests)}
+    lines: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for recording in recordings:
+        for module, by_test in recording.lines.items():
+            for name, executed in by_test.items():
+                for line in executed:
+                    lines[module][line] += [numbers[name]] if name in numbers else []
+    return {"tests": [*tests], "seconds": [*tests.values()], "lines": lines}
 
 
 def meet(

@@ -1,4 +1,4 @@
-"""Ruff, pyrefly, shellcheck and shfmt have nothing to say."""
+"""Ruff, shellcheck and shfmt have nothing to say."""
 
 import subprocess
 import sys
@@ -12,11 +12,7 @@ TOOLS = Path(sys.executable).parent
 
 @pytest.mark.parametrize(
     "command",
-    [
-        ("ruff", "check", "--no-cache", "--output-format=concise", "."),
-        ("ruff", "format", "--check", "--no-cache", "."),
-        ("pyrefly", "check", "--python-interpreter-path", sys.executable),
-    ],
+    [("ruff", "check", "--no-cache", "--output-format=concise", "."), ("ruff", "format", "--check", "--no-cache", ".")],
     ids=lambda command: " ".join(command[:2]),
 )
 def test_python(command: tuple[str, ...]) -> None:

@@ -3,11 +3,12 @@
 import re
 import subprocess
 from collections import Counter
+from functools import cache
 
 import pytest
 
 import page_commands
-from page_commands import PROGRAMS, ROOT, File, Folder, PageError, page
+from page_commands import PROGRAMS, ROOT, File, Folder, Page, PageError, page
 
 NAMES = page_commands.names()
 FENCE = re.compile(r"^( *)```([\w-]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
@@ -23,40 +24,55 @@ def program(command: str) -> str:
     return SET.sub("", command).split()[0]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_each_command_is_run_or_marked(name: str) -> None:
-    """Whatever the parser raises is a mark that is none. A program that nobody knows is in neither set."""
+@cache
+def parsed() -> list[Page]:
+    """Every page. A mark that the parser does not know is a PageError, with page and line."""
+    return [page(name, source(name)) for name in NAMES]
+
+
+def test_each_command_is_run_or_marked() -> None:
+    """A program that nobody knows is in neither set."""
     unknown = [
-        f"{name}:{item.line}: {item.text}"
-        for item in page(name, source(name)).commands
+        f"{each.name}:{item.line}: {item.text}"
+        for each in parsed()
+        for item in each.commands
         if program(item.text) not in PROGRAMS
     ]
-    assert unknown == [], "neither a program of page_commands.PROGRAMS, nor is the fence said to be `text`"
+    assert not unknown, "\n".join(("neither a program of PROGRAMS, nor in a fence `text`:", *unknown))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_command_stands_where_the_parser_sees_none(name: str) -> None:
-    others = [block for _, language, block in FENCE.findall(source(name)) if language not in COMMANDS]
-    silent = [block for block in others if block.split()[:1] and block.split()[0] in PROGRAMS]
-    assert silent == []
+def silent(text: str) -> list[str]:
+    """The fences of a page that begin with a program, in a language whose commands the parser does not see."""
+    others = [block for _, language, block in FENCE.findall(text) if language not in COMMANDS]
+    return [block for block in others if block.split()[:1] and block.split()[0] in PROGRAMS]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_shell_takes_each_command(name: str) -> None:
-    commands = [item.text for item in page(name, source(name)).commands]
-    result = subprocess.run(["bash", "-n"], input="\n".join(commands), capture_output=True, text=True)
-    assert result.stderr == ""
+def test_no_command_stands_where_the_parser_sees_none() -> None:
+    assert [f"{name}: {block}" for name in NAMES for block in silent(source(name))] == []
+    assert silent(fenced(language="text")) != []
+    assert silent(fenced()) == []
+
+
+def complaint(commands: list[str]) -> str:
+    """What bash says of the syntax of commands."""
+    return subprocess.run(["bash", "-n"], input="\n".join(commands), capture_output=True, text=True).stderr
+
+
+def test_the_shell_takes_each_command() -> None:
+    texts = {each.name: [item.text for item in each.commands] for each in parsed() if each.commands}
+    assert {name: text for name, commands in texts.items() if (text := complaint(commands))} == {}
+    assert "unexpected EOF" in complaint(["podwright check", "podwright 'check"])
 
 
 def test_there_are_commands_of_both_sets() -> None:
-    every = [item for each in page_commands.pages() for item in each.commands]
+    every = [item for each in parsed() for item in each.commands]
     assert len(every) > 250
     assert {item.mark for item in every} >= {"", "account", "console", "other system"}
 
 
 def test_a_project_is_one_that_pages_share() -> None:
     """A name that only one page has is misspelt, or needed by nobody."""
-    shared = {(item.folder.name, each.name) for each in page_commands.pages() for item in each.commands}
+    shared = {(item.folder.name, each.name) for each in parsed() for item in each.commands}
     counts = Counter(project for project, _ in shared)
     assert [project for project, count in counts.items() if count == 1 and project not in NAMES] == []
 

@@ -23,11 +23,14 @@ def commands(page: Path) -> list[str]:
     return [line for line in lines if line.removeprefix("podwright ").startswith(READS) and "--help" not in line]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_commands_that_read_do(page: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_that_read_do(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(ROOT)
-    failed = {line: code for line in commands(page) if (code := main(line.split()[1:]))}
-    assert failed == {}, capsys.readouterr()
+    failed = []
+    for page, line in [(each, line) for each in PAGES for line in commands(each)]:
+        if code := main(line.split()[1:]):
+            failed.append(f"{page.name}: {line} ended with {code}: {capsys.readouterr()}")
+        capsys.readouterr()
+    assert not failed, "\n".join(failed)
 
 
 def test_there_is_something_to_run() -> None:

@@ -3,8 +3,6 @@
 `bin/docs` builds the HTML; these tests hold the pages that it is made of, and so need no generator of sites.
 """
 
-import contextlib
-import io
 import os
 import re
 import runpy
@@ -139,17 +137,17 @@ def test_values_and_defaults_of_settings(site: dict[str, str]) -> None:
     assert re.search(r"\| `account` \| .* \| \*\*required\*\* \|", site["reference/settings/index.md"])
 
 
-@pytest.mark.parametrize("command", [item.name for item in COMMANDS])
-def test_every_option_of_a_command_is_there(command: str, site: dict[str, str]) -> None:
+def test_every_option_of_a_command_is_there(site: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     """Each option that `--help` prints; it is argparse that prints it, and not the page's code."""
-    text = site[command_pages.PAGE]
-    section = re.search(rf"^## podwright {command}$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    assert section
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), pytest.raises(SystemExit):
-        main([command, "--help"])
-    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", printed.getvalue())) - {"--help", "--project"}
-    assert {option for option in options if not re.search(rf"{option}(?![\w-])", section[1])} == set()
+    missing, text = [], site[command_pages.PAGE]
+    for command in (item.name for item in COMMANDS):
+        section = re.search(rf"^## podwright {command}$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", capsys.readouterr().out)) - {"--help", "--project"}
+        known = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", section[1])) if section else set()
+        missing += [f"{command} {option}" for option in sorted(options - known)]
+    assert not missing, "\n".join(missing)
 
 
 def test_every_finding_and_alert_has_an_anchor(site: dict[str, str]) -> None:

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 from kubernetes.client.exceptions import ApiException
 
-from api_server import ApiServer, Object, until
+from api_server import ApiServer, Object
+from waiting import until
 
 
 def refusal(error: ApiException) -> str:

@@ -7,7 +7,7 @@ import cdk8s
 import pytest
 from kubernetes.client.exceptions import ApiException
 
-from api_server import ApiServer, Object, until
+from api_server import ApiServer, Object
 from podwright.cdk8s_charts.benchmark_labels.chart import BenchmarkLabels
 from podwright.cdk8s_charts.benchmark_labels.handler.benchmark_labeller import DEGRADED, HEALTH, VERDICT, set_up
 from podwright.cdk8s_charts.scheduler_guard import scheduler_guard
@@ -15,6 +15,7 @@ from podwright.cdk8s_charts.team_guard import team_guard
 from podwright.config.settings.groups import InstanceGroup
 from podwright.planning.kubernetes.isolation import PodFreedoms
 from policies_in_force import in_force, refusal
+from waiting import until
 
 TEAM, NAMESPACE, ELSEWHERE = "llm", "guarded", "unguarded"
 SCHEDULERS = ["kai-scheduler", "yunikorn"]

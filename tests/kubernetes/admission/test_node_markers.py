@@ -9,12 +9,13 @@ import pytest
 from kubernetes.client import V1NodeSpec
 from kubernetes.client.exceptions import ApiException
 
-from api_server import ApiServer, Object, until
+from api_server import ApiServer, Object
 from podwright.cdk8s_charts.node_readers import NodeMarkers
 from podwright.config.catalog.kubernetes_groups import NODE_MARKERS
 from podwright.constructs.observability.node_quarantine.handler import index
 from podwright.planning.node.quarantine import BY, MARK, REASON, SINCE
 from policies_in_force import in_force, refusal
+from waiting import until
 
 USER = "quarantine-function"
 CONFLICT = 409

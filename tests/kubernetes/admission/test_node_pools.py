@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from kubernetes.client.exceptions import ApiException
 
-from api_server import ApiServer, Object, started, until
+from api_server import ApiServer, Object, started
 from needs import require
 from podwright.operations import cli
 from podwright.planning.rules import findings
@@ -17,6 +17,7 @@ from podwright.sandbox.control_plane.kubectl import read_objects
 from podwright.sandbox.kubernetes import custom_kinds
 from rendered_environments import rendered_objects
 from synthesis import environment_of
+from waiting import until
 
 DEFINITIONS = Path(__file__).parents[3] / ".podwright/definitions/karpenter-1.8.2"
 FILE = """\

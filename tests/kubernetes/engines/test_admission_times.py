@@ -5,14 +5,11 @@ from pathlib import Path
 import yaml
 
 import admission_times
-from needs import require
-from podwright.sandbox.control_plane.cache import Cache, State
-from podwright.sandbox.control_plane.pins import pins
+from control_plane_parts import require_parts
 
 
 def test_two_teams_get_what_they_are_guaranteed(tmp_path: Path) -> None:
-    installed = all(Cache.of_user().state(part) is State.INSTALLED for part in pins().parts)
-    require(installed, "the control plane: `podwright sandbox kubernetes install`")
+    require_parts("kueue")
     times = admission_times.admit(tmp_path, 2)
     assert 0 < times.created < times.admitted <= times.running
 

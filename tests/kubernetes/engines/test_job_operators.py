@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from api_server import ApiServer, Object, until
+from api_server import ApiServer, Object
+from control_plane_parts import require_parts
 from job_environment import rendered, with_jobs
-from needs import require
 from podwright.cdk8s_charts.training_runtime import torch_runtime
 from podwright.operations.aws.account import Account
 from podwright.operations.cdk.progress import Progress
@@ -19,14 +19,15 @@ from podwright.operations.jobs.cluster_jobs import read_cluster
 from podwright.operations.kubernetes.kubectl import Kubectl
 from podwright.operations.teardown import work
 from podwright.operations.teardown.work import end_work
-from podwright.sandbox.control_plane.cache import Cache, State
+from podwright.planning.helm.operators import BUNDLED, OPERATORS
+from podwright.sandbox.control_plane.cache import Cache
 from podwright.sandbox.control_plane.control_plane import ControlPlane
-from podwright.sandbox.control_plane.operators import NAMES
 from podwright.sandbox.control_plane.pins import pins
 from podwright.sandbox.eks.task_governance import apply_quota, remove_quota, settings
 from podwright.sandbox.hyperpod.pod_ends import EXIT_CODE, RUNS_FOR
 from podwright.sandbox.kubernetes.api_objects import ApiObjects
 from real_cluster import add_nodes
+from waiting import until
 
 QUEUES = "kueue.x-k8s.io/v1beta2"
 TYPE = "ml.g5.12xlarge"
@@ -86,13 +87,12 @@ KINDS = [
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane with all operators, nodes, and a team's quota as task governance makes it."""
     cache = Cache.of_user()
-    installed = all(cache.state(part) is State.INSTALLED for part in pins().parts)
-    require(installed, "the control plane: `podwright sandbox kubernetes install`")
+    require_parts(*(name for name in OPERATORS if name not in BUNDLED), "kueuectl")
     control_plane = ControlPlane(tmp_path_factory.mktemp("plane"), pins(), cache)
     control_plane.start()
     try:
         # Kueue last, as in a deployment.
-        for name in sorted(NAMES, key="kueue".__eq__):
+        for name in sorted(OPERATORS, key="kueue".__eq__):
             control_plane.install(name, settings({}) if name == "kueue" else None)
         add_nodes(control_plane, {"g5": (TYPE, 4)})
         objects = ApiObjects(control_plane.kubeconfig)
@@ -134,7 +134,7 @@ def running(server: ApiServer, count: int) -> list[Object]:
         items = [item for item in pods(server) if item["status"]["phase"] == "Running"]
         return items if len(items) == count else []
 
-    return until(so_many, 120)
+    return until(so_many)
 
 
 @contextmanager
@@ -145,7 +145,7 @@ def applied(server: ApiServer, job: Object) -> Iterator[Object]:
         yield job
     finally:
         server.delete(job)
-        until(lambda: not pods(server) and not workloads(server), 120)
+        until(lambda: not pods(server) and not workloads(server))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -160,7 +160,7 @@ def test_a_job_is_admitted_runs_on_nodes_and_ends(server: ApiServer, kind: Kind)
         for pod in pods(server, kind.last) if kind.done else ():
             server.merge({"apiVersion": "v1", "kind": "Pod"} | pod, {"metadata": {"annotations": {RUNS_FOR: "1s"}}})
         if kind.done:
-            until(lambda: kind.done in conditions(server.read(job)), 120)
+            until(lambda: kind.done in conditions(server.read(job)))
             until(lambda: "Finished" in conditions(workloads(server)[0]))
 
 

@@ -1,7 +1,6 @@
 """KAI on a real API server: its chart's operator deploys it, and what it deploys runs as processes."""
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from listening import addresses
 from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.kubernetes.api_objects import ApiObjects
 from podwright.sandbox.kubernetes.cluster_objects import ApiError, Release
+from waiting import until
 
 NAME = "kai-scheduler"
 OF_THE_CONFIG = ["admission", "binder", "pod-grouper", "podgroup-controller", "queue-controller"]
@@ -24,7 +24,7 @@ LABELS = {"kai.scheduler/queue": "team", POOL: "pool"}
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """One of its own: on a shared one, kinds of KAI may be there as podwright wrote them."""
-    with started(tmp_path_factory.mktemp("kai-plane")) as control_plane:
+    with started(tmp_path_factory.mktemp("kai-plane"), "kai-scheduler") as control_plane:
         yield control_plane
 
 
@@ -55,7 +55,7 @@ def queue(plane: ControlPlane, objects: ApiObjects, release: Release) -> Iterato
     made += [node("kai-1"), node("kai-2")]
     for item in made:
         objects.create(item)
-    eventually(lambda: running(plane) >= {*OF_THE_CONFIG, *SCHEDULERS}, plane.kai.run)
+    until_acting(lambda: running(plane) >= {*OF_THE_CONFIG, *SCHEDULERS}, plane.kai.run)
     yield
     for item in reversed(made):
         objects.remove(item)
@@ -99,14 +99,16 @@ def pod(name: str, gpus: int = 0, memory: int = 0) -> dict[str, Any]:
     }
 
 
-def eventually(condition: Callable[[], Any], meanwhile: Callable[[], Any] = lambda: None, seconds: float = 60) -> Any:
-    """What a condition gives once it gives something."""
-    deadline = time.monotonic() + seconds
-    while not (result := condition()):
-        assert time.monotonic() < deadline, "it did not happen"
-        meanwhile()
-        time.sleep(0.2)
-    return result
+def until_acting(condition: Callable[[], Any], act: Callable[[], object]) -> None:
+    """Act again and again until a condition holds."""
+
+    def holds() -> bool:
+        if condition():
+            return True
+        act()
+        return False
+
+    until(holds)
 
 
 def running(plane: ControlPlane) -> set[str]:
@@ -139,7 +141,7 @@ def test_each_pool_has_a_scheduler_that_says_how_it_places(plane: ControlPlane, 
         now = {item.name: item.pid for item in plane.running}
         return "kValue" in (configured / "config.yaml").read_text() and now.keys() == before.keys()
 
-    eventually(restarted, plane.kai.run)
+    until_acting(restarted, plane.kai.run)
     now = {item.name: item.pid for item in plane.running}
     assert {name for name, pid in now.items() if pid != before[name]} == {"kai-scheduler-pool"}
 
@@ -168,13 +170,13 @@ def test_pods_run_within_the_quota_and_share_a_gpu(objects: ApiObjects) -> None:
     create_missing()
     # KAI's binder reads pods from a cache: on a busy machine it may find a GPU held for nobody, free it, and delete the
     # parts on it, which a controller would create again.
-    eventually(settled, create_missing, 300)
+    until_acting(settled, create_missing)
     objects.create(pod("waits", gpus=1))
-    eventually(lambda: "OverLimit" in reasons(objects, "waits"))
+    until(lambda: "OverLimit" in reasons(objects, "waits"))
     assert phase(objects, "waits") == "Pending"
     for item in (*pods, pod("waits")):
         objects.remove(item)
-    eventually(lambda: not objects.all("v1", "Pod", "kai-resource-reservation"))
+    until(lambda: not objects.all("v1", "Pod", "kai-resource-reservation"))
 
 
 def test_nothing_listens_on_another_interface(plane: ControlPlane, release: Release) -> None:
@@ -188,7 +190,7 @@ def test_it_starts_again_with_the_control_plane(plane: ControlPlane, objects: Ap
     plane.start()
     assert running(plane) == before
     objects.create(pod("later", gpus=1))
-    eventually(lambda: phase(objects, "later") == "Running")
+    until(lambda: phase(objects, "later") == "Running")
     objects.remove(pod("later"))
 
 
@@ -197,6 +199,6 @@ def test_removal_leaves_a_cluster_that_works(plane: ControlPlane, objects: ApiOb
     objects.uninstall(NAME, NAME)
     plane.kai.remove()
     removed = {"kai-operator", "kai-scheduler-default", *OF_THE_CONFIG}
-    eventually(lambda: not running(plane) & removed, plane.kai.run)
+    until_acting(lambda: not running(plane) & removed, plane.kai.run)
     objects.create(pod("plain"))
     objects.remove(pod("plain"))

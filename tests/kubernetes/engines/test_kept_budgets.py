@@ -1,18 +1,18 @@
 """What `podwright budgets --apply` does in a real Kueue: a queue that is held, and work of a lower priority."""
 
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
 
-from api_server import ApiServer, Object, started, until
+from api_server import ApiServer, Object, started
 from podwright.config.settings.environment import Environment
 from podwright.config.settings.governance.teams import TeamBudget
 from podwright.operations.kubernetes.kubectl import Kubectl
 from podwright.operations.spend.kept_budgets import keep_budgets
 from podwright.planning.quota.budgets import Standing, period_at
 from podwright.sandbox.control_plane.control_plane import ControlPlane
+from waiting import until
 
 API = "kueue.x-k8s.io/v1beta2"
 NAMESPACE = "team-research"
@@ -36,7 +36,7 @@ ENVIRONMENT = Environment.model_validate(
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane with Kueue, a team's queue with room for one job, and priority classes."""
-    with started(tmp_path_factory.mktemp("budgets")) as control_plane:
+    with started(tmp_path_factory.mktemp("budgets"), "kueue") as control_plane:
         control_plane.install("kueue")
         server = ApiServer.of(control_plane.kubeconfig)
         server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
@@ -125,7 +125,8 @@ def test_a_budget_demotes_and_holds_in_a_real_kueue(plane: ControlPlane) -> None
     assert keep_budgets(kubectl, ENVIRONMENT, [standing(0, "hold", december)]) == []
     server.delete(sweep)
     until(lambda: "sweep" not in workloads(server))
-    time.sleep(3)
+    # Kueue has looked at the queue, and at what waits in it.
+    until(lambda: "is inactive" in str(workloads(server)[waiting]["status"]))
     assert admitted(server) == set(), "a held queue admits nothing"
     january = datetime(2027, 1, 1, 0, 5, tzinfo=UTC)
     (released,) = keep_budgets(kubectl, ENVIRONMENT, [standing(1, "hold", january)])

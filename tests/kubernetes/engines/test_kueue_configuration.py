@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from needs import require
+from control_plane_parts import require_parts
 from podwright.config.catalog.charts import KUEUE, chart
 from podwright.config.catalog.facts import table
 from podwright.config.settings.governance.teams import Governance
 from podwright.planning.helm.kueue_values import manager_configuration
-from podwright.sandbox.control_plane.cache import Cache, State
+from podwright.sandbox.control_plane.cache import Cache
 from podwright.sandbox.control_plane.pins import pins
 
 GATES = table("kueue_feature_gates")
@@ -22,7 +22,7 @@ GATES = table("kueue_feature_gates")
 def kueue() -> Path:
     """Its program, of the version of the chart."""
     cache, part = Cache.of_user(), next(part for part in pins().parts if part.name == "kueue")
-    require(cache.state(part) is State.INSTALLED, "Kueue: `podwright sandbox kubernetes install`")
+    require_parts("kueue")
     assert part.version.removeprefix("v") == chart(KUEUE).version.removeprefix("v")
     return cache.folder(part) / "kueue"
 

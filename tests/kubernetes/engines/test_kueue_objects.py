@@ -24,7 +24,7 @@ MEMORY = {"name": "memory", "nominalQuota": "1Gi"}
 @pytest.fixture(scope="module")
 def kueue_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane with Kueue and its webhooks."""
-    with started(tmp_path_factory.mktemp("kueue")) as control_plane:
+    with started(tmp_path_factory.mktemp("kueue"), "kueue") as control_plane:
         control_plane.install("kueue")
         yield control_plane
 

@@ -1,22 +1,22 @@
 """MultiKueue between two real API servers, with what `podwright workers` writes: a job runs on the worker."""
 
 import base64
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from api_server import ApiServer, Object
-from needs import require
+from control_plane_parts import require_parts
 from podwright.cdk8s_charts.multikueue import MULTIKUEUE_CHECK, manager_objects, worker_objects
 from podwright.config.settings.governance.kueue import MultiKueue
 from podwright.operations.kubernetes.kubectl import Kubectl, Refused
 from podwright.operations.workers.credentials import remove_secret, state, worker_token, write_secret
-from podwright.sandbox.control_plane.cache import Cache, State
+from podwright.sandbox.control_plane.cache import Cache
 from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.control_plane.pins import pins
+from waiting import until
 
 WORKER = MultiKueue.model_validate({"role": "worker", "jobs": ["job"]})
 MANAGER = MultiKueue.model_validate(
@@ -65,13 +65,6 @@ def queues(*checks: str) -> list[Object]:
     ]
 
 
-def wait(condition: Callable[[], object], seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, condition
-        time.sleep(0.2)
-
-
 class Cluster:
     """A control plane with Kueue, and how podwright sees it."""
 
@@ -92,8 +85,7 @@ class Cluster:
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Cluster]]:
     """The manager and its worker, not connected yet."""
-    installed = all(Cache.of_user().state(part) is State.INSTALLED for part in pins().parts)
-    require(installed, "the control plane: `podwright sandbox kubernetes install`")
+    require_parts("kueue")
     started = list[Cluster]()
     try:
         for name, objects in (
@@ -113,7 +105,7 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster
 def connect(manager: Cluster, worker: Cluster, *, renew: bool = False) -> None:
     token = worker_token(worker.kubectl, WORKER, renew=renew)
     write_secret(manager.kubectl, "oregon", worker.description, token)
-    wait(lambda: state(manager.kubectl, "oregon")[0])
+    until(lambda: state(manager.kubectl, "oregon")[0])
 
 
 def test_a_job_of_the_managers_runs_on_the_worker(clusters: tuple[Cluster, Cluster]) -> None:
@@ -121,7 +113,7 @@ def test_a_job_of_the_managers_runs_on_the_worker(clusters: tuple[Cluster, Clust
     assert state(manager.kubectl, "oregon")[0] is False
     connect(manager, worker)
     manager.api.create(JOB)
-    wait(lambda: worker.api.items("v1", "Pod", "team"))
+    until(lambda: worker.api.items("v1", "Pod", "team"))
     assert manager.api.items("v1", "Pod", "team") == []
     assert manager.api.read(JOB)["spec"]["managedBy"] == "kueue.x-k8s.io/multikueue"
 
@@ -160,7 +152,7 @@ def test_a_renewed_token_ends_the_former_one(clusters: tuple[Cluster, Cluster]) 
         return False
 
     # The API server remembers a token for seconds.
-    wait(is_refused)
+    until(is_refused)
 
 
 # The last one: the worker is connected no more.
@@ -168,5 +160,5 @@ def test_without_its_secret_a_worker_is_gone(clusters: tuple[Cluster, Cluster]) 
     manager, worker = clusters
     connect(manager, worker)
     remove_secret(manager.kubectl, "oregon")
-    wait(lambda: not state(manager.kubectl, "oregon")[0])
+    until(lambda: not state(manager.kubectl, "oregon")[0])
     remove_secret(manager.kubectl, "oregon")

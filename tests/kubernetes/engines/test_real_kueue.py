@@ -14,7 +14,7 @@ SEEDS = (*range(12), 15, 46, 82, 209)
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with started(tmp_path_factory.mktemp("real-kueue")) as control_plane:
+    with started(tmp_path_factory.mktemp("real-kueue"), "kueue") as control_plane:
         control_plane.install("kueue", CONFIGURATIONS[False])
         yield control_plane
 

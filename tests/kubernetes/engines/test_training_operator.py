@@ -10,19 +10,20 @@ from typing import Any
 
 import pytest
 
-from api_server import ApiServer, Object, until
+from api_server import ApiServer, Object
+from control_plane_parts import needs_parts
 from job_environment import AWS_PACKAGES, aws_model
-from needs import needs, require
+from needs import require
 from podwright.config.settings.platform import TRAINING_OPERATOR
-from podwright.sandbox.control_plane.cache import Cache, State
+from podwright.sandbox.control_plane.cache import Cache
 from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.control_plane.pins import pins
 from podwright.sandbox.eks.task_governance import settings
 from podwright.sandbox.kubernetes.custom_kinds import installed_by
+from waiting import until
 
 CACHE = Cache.of_user()
-INSTALLED = all(CACHE.state(part) is State.INSTALLED for part in pins().parts)
-pytestmark = needs(INSTALLED, "the control plane: `podwright sandbox kubernetes install`")
+pytestmark = needs_parts("kueue")
 
 MODEL = "sagemaker/hyperpod/training/config/hyperpod_pytorch_job_unified_config.py"
 NODES, CPUS, MEMORY, TEAM = 8, 8, 32, "team"

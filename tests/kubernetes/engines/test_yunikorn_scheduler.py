@@ -1,8 +1,7 @@
 """YuniKorn on a real API server: its scheduler binds pods by queues, and takes back what is guaranteed."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from podwright.planning.jobs.queue import YUNIKORN_APPLICATION_LABEL, YUNIKORN_Q
 from podwright.planning.quota.amounts import GPU
 from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.kubernetes.api_objects import ApiObjects
+from waiting import until
 
 NAME = "yunikorn"
 GPUS = 4
@@ -22,7 +22,7 @@ GPUS = 4
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """One of its own, with YuniKorn."""
-    with started(tmp_path_factory.mktemp("yunikorn-plane")) as control_plane:
+    with started(tmp_path_factory.mktemp("yunikorn-plane"), "yunikorn") as control_plane:
         control_plane.install(NAME)
         yield control_plane
 
@@ -49,7 +49,7 @@ def queues(objects: ApiObjects) -> None:
     for number in range(2):
         objects.create(node(f"gpu-{number}"))
     objects.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
-    eventually(lambda: objects.find("v1", "ServiceAccount", "default", "team") is not None)
+    until(lambda: objects.find("v1", "ServiceAccount", "default", "team") is not None)
 
 
 def node(name: str) -> dict[str, Any]:
@@ -71,27 +71,31 @@ def pod(team: str, number: int) -> dict[str, Any]:
     }
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.5)
-
-
 def running(objects: ApiObjects, team: str) -> int:
     pods = objects.all("v1", "Pod", "team")
     return sum(item["status"].get("phase") == "Running" for item in pods if item["metadata"]["name"].startswith(team))
 
 
+def waiting(objects: ApiObjects) -> list[dict[str, Any]]:
+    return [item for item in objects.all("v1", "Pod", "team") if item["status"].get("phase") == "Pending"]
+
+
+def refused(objects: ApiObjects) -> set[str]:
+    """The pods of which YuniKorn has said that they are beyond what their queue may hold."""
+    events = objects.all("v1", "Event", "team")
+    return {item["involvedObject"]["name"] for item in events if "does not fit in queue" in item["message"]}
+
+
 def test_a_team_borrows_and_the_other_takes_back_what_is_guaranteed(objects: ApiObjects, queues: None) -> None:
     for number in range(2 * GPUS):
         objects.create(pod("a", number))
-    eventually(lambda: running(objects, "a") == 2 * GPUS)
+    until(lambda: running(objects, "a") == 2 * GPUS)
     for number in range(GPUS + 1):
         objects.create(pod("b", number))
-    eventually(lambda: running(objects, "b") == GPUS)
+    until(lambda: running(objects, "b") == GPUS)
     # The last one is beyond what its queue may hold, so nobody makes room for it.
-    time.sleep(3)
+    (last,) = waiting(objects)
+    until(lambda: last["metadata"]["name"] in refused(objects))
     assert (running(objects, "a"), running(objects, "b")) == (GPUS, GPUS)
 
 

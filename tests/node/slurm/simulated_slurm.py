@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from fake_node import publish
 from podwright.sandbox.slurm import configuration
 from podwright.sandbox.slurm.configuration import SlurmNode
 from podwright.sandbox.slurm.machine import Machine
+from waiting import CEILING_SECONDS, until
 
 CONTROLLER = "10.16.5.9"
 COMPUTE = tuple(f"10.16.5.{number}" for number in (11, 12, 13, 14))
@@ -65,11 +65,11 @@ class SimulatedSlurmCluster:
 
     machine: Machine
 
-    def shell(self, script: str, *, timeout: float = 60) -> CompletedProcess[str]:
+    def shell(self, script: str, *, timeout: float = CEILING_SECONDS) -> CompletedProcess[str]:
         """Run bash lines in it, as root."""
         return self.machine.shell(script, timeout=timeout)
 
-    def says(self, script: str, *, timeout: float = 60) -> str:
+    def says(self, script: str, *, timeout: float = CEILING_SECONDS) -> str:
         """What bash lines print; they have to succeed."""
         return self.machine.says(script, timeout=timeout)
 
@@ -95,19 +95,19 @@ class SimulatedSlurmCluster:
         path = "/opt/ml/config/resource_config.json" if group == "controller" else f"/run/{group}.json"
         self.put(path, json.dumps(resource_config(group, layers)) + "\n")
         environment = f"SAGEMAKER_RESOURCE_CONFIG_PATH={path}"
-        run = self.shell(f"cd /bundle && {environment} /parts/run_steps {only}", timeout=120)
+        run = self.shell(f"cd /bundle && {environment} /parts/run_steps {only}")
         summaries = [line for line in run.stdout.splitlines() if line.startswith("{")]
         assert summaries, run.stdout + run.stderr
         return json.loads(summaries[-1]) | {"log": run.stdout}
 
-    def until(self, condition: Callable[[], bool], what: str, seconds: float = 180) -> None:
-        """Wait for it."""
-        end = time.monotonic() + seconds
-        while not condition():
-            if time.monotonic() > end:
-                observed = self.shell("squeue; sinfo -R; tail -n 40 /var/log/slurm/slurmctld.log").stdout
-                raise AssertionError(f"{what}: not so after {seconds} s\n{observed}")
-            time.sleep(0.1)
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait for a state of the cluster."""
+
+        def observed() -> str:
+            state = self.shell("squeue; sinfo -R; tail -n 40 /var/log/slurm/slurmctld.log").stdout
+            return f"{what}: not so\n{state}"
+
+        until(condition, observed)
 
 
 @contextmanager

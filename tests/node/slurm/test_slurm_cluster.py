@@ -199,7 +199,7 @@ def test_guaranteed_work_takes_back_what_was_lent(cluster: SimulatedSlurmCluster
     assert job(cluster, borrowed)["Restarts"] == "1"
     # A job that is queued again waits for two minutes, so that its old nodes forget it; some seconds do.
     cluster.says(f"scancel {guaranteed}; scontrol update JobId={borrowed} StartTime=now+3")
-    cluster.until(lambda: state(cluster, borrowed) == "RUNNING", "what was sent back runs again", 90)
+    cluster.until(lambda: state(cluster, borrowed) == "RUNNING", "what was sent back runs again")
     # JobFileAppend: what it had written before is still there.
     cluster.until(lambda: log(cluster, borrowed).count("begun") == 2, "its log continues")
 
@@ -261,7 +261,7 @@ def test_a_node_that_fails_its_check_is_drained_and_the_job_goes_elsewhere(clust
     cluster.until(lambda: state(cluster, one) == "PENDING", "the job is queued again")
     assert job(cluster, one)["Priority"] != "0", "not held"
     cluster.says(f"scontrol update JobId={one} ReqNodeList= StartTime=now+3")
-    cluster.until(lambda: state(cluster, one) == "RUNNING", "it runs elsewhere", 60)
+    cluster.until(lambda: state(cluster, one) == "RUNNING", "it runs elsewhere")
     assert job(cluster, one)["NodeList"] != broken
 
 
@@ -273,7 +273,7 @@ def test_a_job_whose_node_fails_goes_on_elsewhere(cluster: SimulatedSlurmCluster
     cluster.says(f"scontrol update NodeName={first} State=DOWN Reason=Action:Replace")
     cluster.until(lambda: state(cluster, one) == "PENDING", "it is queued again")
     cluster.says(f"scontrol update JobId={one} StartTime=now+3")
-    cluster.until(lambda: state(cluster, one) == "RUNNING", "it runs elsewhere", 60)
+    cluster.until(lambda: state(cluster, one) == "RUNNING", "it runs elsewhere")
     assert job(cluster, one)["NodeList"] != first
     cluster.until(lambda: log(cluster, one).count("begun") == 2, "its log continues")
 

@@ -89,7 +89,7 @@ def test_killed_again_and_again() -> None:
         simulated.put("/run/run_killed.py", (Path(__file__).parent / "run_killed.py").read_text())
         # Each run makes one change more than the one before: the whole set-up has some hundred and fifty.
         for number in range(1, 40):
-            run = simulated.shell(f"cd /bundle && python3 /run/run_killed.py {number} /parts/run_steps", timeout=120)
+            run = simulated.shell(f"cd /bundle && python3 /run/run_killed.py {number} /parts/run_steps")
             if run.returncode == 0:
                 break
             assert run.returncode == -signal.SIGKILL, run.stdout + run.stderr

@@ -13,6 +13,7 @@ from podwright.sandbox.cloudformation.evaluate import KNOWN_AFTER_APPLY
 UNKNOWN = "PodwrightUnknown"
 WRONG = "podwright wrong\t"
 Path = tuple[str | int, ...]
+_REMOVED = object()
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,18 @@ class Corruption:
     path: Path
     kind: str
     names: str
-    properties: dict[str, Any]
+    root: dict[str, Any]
+    """The properties before the corruption."""
+    changed: Path
+    """Where another value is set, or removed."""
+    value: Any = _REMOVED
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """The corrupted properties, a new copy each time: most corruptions are repetitions and never copied."""
+        return (
+            _without(self.root, self.changed) if self.value is _REMOVED else _with(self.root, self.changed, self.value)
+        )
 
     def __str__(self) -> str:
         return f"{self.resource_type} #/{'/'.join(map(str, self.path))} {self.kind} {self.names}"
@@ -45,10 +57,10 @@ def _object(
 ) -> Iterator[Corruption]:
     definition = schema.definition(pointer) if pointer else schema.document
     if definition.get("additionalProperties") is False and "patternProperties" not in definition:
-        yield Corruption(kind, schema.region, path, "unknown", UNKNOWN, _with(root, (*path, UNKNOWN), "x"))
+        yield Corruption(kind, schema.region, path, "unknown", UNKNOWN, root, (*path, UNKNOWN), "x")
     for name in definition.get("required", []):
         if name in value:
-            yield Corruption(kind, schema.region, path, "required", name, _without(root, (*path, name)))
+            yield Corruption(kind, schema.region, path, "required", name, root, (*path, name))
     for name, item in value.items():
         if name in definition.get("properties", {}):
             below = f"{pointer}/{name}".strip("/")
@@ -63,7 +75,7 @@ def _value(
     types = {types} if isinstance(types, str) else set(types)
     wrong = _of_wrong_type(types)
     if wrong is not None:
-        yield Corruption(kind, schema.region, path, "type", str(path[-1]), _with(root, path, wrong))
+        yield Corruption(kind, schema.region, path, "type", str(path[-1]), root, path, wrong)
     if isinstance(value, dict):
         yield from _object(kind, schema, root, path, pointer, value)
     elif isinstance(value, list):
@@ -78,19 +90,17 @@ def _scalar(
 ) -> Iterator[Corruption]:
     name = str(path[-1])
     if "enum" in definition or "enumCaseInsensitive" in definition:
-        yield Corruption(kind, schema.region, path, "enum", name, _with(root, path, WRONG))
+        yield Corruption(kind, schema.region, path, "enum", name, root, path, WRONG)
     if "pattern" in definition and not regex.search(definition["pattern"], WRONG):
-        yield Corruption(kind, schema.region, path, "pattern", name, _with(root, path, WRONG))
+        yield Corruption(kind, schema.region, path, "pattern", name, root, path, WRONG)
     if "maxLength" in definition and definition["maxLength"] < 10_000:
-        yield Corruption(
-            kind, schema.region, path, "maxLength", name, _with(root, path, "a" * (definition["maxLength"] + 1))
-        )
+        yield Corruption(kind, schema.region, path, "maxLength", name, root, path, "a" * (definition["maxLength"] + 1))
     if definition.get("minLength"):
-        yield Corruption(kind, schema.region, path, "minLength", name, _with(root, path, ""))
+        yield Corruption(kind, schema.region, path, "minLength", name, root, path, "")
     if "minimum" in definition:
-        yield Corruption(kind, schema.region, path, "minimum", name, _with(root, path, definition["minimum"] - 1))
+        yield Corruption(kind, schema.region, path, "minimum", name, root, path, definition["minimum"] - 1)
     if "maximum" in definition:
-        yield Corruption(kind, schema.region, path, "maximum", name, _with(root, path, definition["maximum"] + 1))
+        yield Corruption(kind, schema.region, path, "maximum", name, root, path, definition["maximum"] + 1)
 
 
 def _of_wrong_type(types: set[str]) -> Any:

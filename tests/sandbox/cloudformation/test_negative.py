@@ -1,4 +1,4 @@
-"""Our templates, corrupted: each property of each resource in turn, and the sandbox refuses it at that property."""
+"""Our templates, corrupted: a property of a resource at a time, and the sandbox refuses it at that property."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -49,9 +49,12 @@ def test_our_templates_are_accepted(name: str) -> None:
         assert [str(failure) for failure in validate_template(template, environment(name).region)] == []
 
 
-def test_every_corruption_is_refused_at_its_property(everything: list[Corruption]) -> None:
+def test_corruptions_are_refused_at_their_property(
+    everything: list[Corruption], request: pytest.FixtureRequest
+) -> None:
+    """With --all each of them, otherwise every fourth."""
     accepted = list[str]()
-    for item in everything:
+    for item in everything if request.config.getoption("--all") else everything[::4]:
         failures = validate_properties(item.resource_type, item.properties, item.region)
         if not any(item.names in str(failure) and failure.path[: len(item.path)] == item.path for failure in failures):
             accepted.append(f"{item}: {[str(failure) for failure in failures]}")

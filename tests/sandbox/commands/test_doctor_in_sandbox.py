@@ -1,14 +1,13 @@
 """Doctor against the sandbox, with real clients: what breaks there is found, by its own words."""
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from governed_cluster import GovernedCluster, until
+from governed_cluster import GovernedCluster
 from podwright.config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from podwright.config.loading.load import load_environment
 from podwright.config.settings.environment import Environment
@@ -22,6 +21,7 @@ from podwright.operations.kubernetes.connect import write_kubeconfig
 from podwright.operations.kubernetes.kubectl import Kubectl
 from sandbox_network import Surroundings, surroundings
 from sandbox_stacks import turn
+from waiting import until
 
 FILE = """
 account: "{account}"
@@ -57,7 +57,7 @@ def diagnosed(
 ) -> Callable[..., Diagnosis]:
     """Makes a cluster, waits until it is in some state, and asks doctor."""
 
-    def run(name: str, until: Callable[[dict[str, Any]], bool]) -> Diagnosis:
+    def run(name: str, ready: Callable[[dict[str, Any]], bool]) -> Diagnosis:
         group = {
             "InstanceGroupName": "gpu",
             "InstanceType": "ml.p5en.48xlarge",
@@ -70,10 +70,7 @@ def diagnosed(
         sagemaker.create_cluster(
             ClusterName=name, VpcConfig=vpc, InstanceGroups=[group], NodeProvisioningMode="Continuous"
         )
-        deadline = time.monotonic() + 180
-        while not until(sagemaker.describe_cluster(ClusterName=name)):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until(lambda: ready(sagemaker.describe_cluster(ClusterName=name)))
         (tmp_path / f"{name}.yaml").write_text(FILE.format(account=SANDBOX_ACCOUNT, name=name))
         account = Account(SANDBOX_ACCOUNT, "us-west-2", sandbox.endpoint, dict(os.environ))
         environment = load_environment(tmp_path / f"{name}.yaml").environment

@@ -1,20 +1,17 @@
 """An environment whose groups Karpenter scales, deployed: what the cluster holds, and what the commands say of it."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cloudformation_cdk import podwright
 from podwright.config.loading.load import load_environment
 from podwright.operations.aws import sandbox_server as server
 from podwright.operations.aws.account import account_of
 from podwright.operations.kubernetes.kubectl import required_way
 
-PODWRIGHT = [sys.executable, "-P", "-m", "podwright.operations.cli"]
 TAINTS = "taints: [{key: example.com/burst, effect: NoSchedule}]"
 FILE = f"""\
 account: "123456789012"
@@ -33,25 +30,16 @@ instance_groups:
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The environment, deployed."""
     folder = tmp_path_factory.mktemp("karpenter") / "cluster"
-    subprocess.run([*PODWRIGHT, "init", str(folder)], check=True, capture_output=True)
+    podwright(folder.parent, "init", str(folder))
     (folder / "environments/sandbox.yaml").write_text(FILE)
     server.start(folder, port=0, time_scale=0.25)
-    deployed = run(folder, "deploy")
-    assert deployed.returncode == 0, deployed.stdout + deployed.stderr
+    podwright(folder, "deploy", "sandbox")
     yield folder
     server.stop(folder)
 
 
-def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A command on the environment, as it is typed."""
-    command, *options = arguments
-    return subprocess.run(
-        [*PODWRIGHT, command, "sandbox", *options], cwd=project, capture_output=True, text=True, timeout=1200
-    )
-
-
-def answer(project: Path, *arguments: str) -> Any:
-    return json.loads(run(project, *arguments, "--json").stdout)
+def answer(project: Path, command: str) -> Any:
+    return podwright(project, command, "sandbox", "--json").document
 
 
 def spec(project: Path, kind: str) -> Any:
@@ -71,16 +59,16 @@ def test_the_cluster_holds_what_karpenter_is_told(project: Path) -> None:
 def test_status_says_who_scales_and_that_nobody_does_here(project: Path) -> None:
     rows = {group["name"]: (group["current"], group["target"]) for group in answer(project, "status")["groups"]}
     assert rows == {"system": (2, 2), "burst": (0, 0), "cheap": (0, 0)}
-    text = run(project, "status").stdout
+    text = podwright(project, "status", "sandbox").output
     assert "Karpenter scales burst and cheap while pods wait, up to 16 accelerators and 384 vCPUs together." in text
     assert "Simulated:" in text
     assert "Karpenter is HyperPod's own and does not run here" in text
 
 
 def test_scale_leaves_the_number_of_nodes_to_karpenter(project: Path) -> None:
-    refused = run(project, "scale", "burst", "2")
-    assert refused.returncode != 0
-    assert "environments/sandbox.yaml:5: Karpenter sets the number of nodes of burst" in refused.stderr
+    refused = podwright(project, "scale", "sandbox", "burst", "2", code=None)
+    assert refused.code != 0
+    assert "environments/sandbox.yaml:5: Karpenter sets the number of nodes of burst" in refused.errors
     assert (project / "environments/sandbox.yaml").read_text() == FILE
 
 
@@ -95,10 +83,10 @@ def test_cost_says_what_may_come_beside_the_sums(project: Path) -> None:
 
 def test_diff_names_the_object_that_a_new_limit_changes(project: Path) -> None:
     file = project / "environments/sandbox.yaml"
-    assert "no changes" in run(project, "diff").stdout
+    assert "no changes" in podwright(project, "diff", "sandbox").output
     file.write_text(FILE.replace("accelerators: 16", "accelerators: 32"))
     try:
-        text = run(project, "diff").stdout
+        text = podwright(project, "diff", "sandbox").output
     finally:
         file.write_text(FILE)
     assert "NodePool.podwright" in text

@@ -9,9 +9,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from podwright.config.catalog.sandbox_account import access_key
 from podwright.config.loading.project import Project
 from podwright.operations.aws import sandbox_server as server
 from podwright.planning.delivery.pipeline_steps import steps
+from waiting import becomes, until
 
 POSITIONS = {
     "dev": ("111122223333", "us-west-2", "usw2"),
@@ -59,6 +60,7 @@ class Promoting:
         self.root, self.running = root, running
         self.names = [step.name for step in steps(Project.at(root).settings, Project.at(root).names)]
 
+    @cache  # noqa: B019 - the sandbox of one test
     def client(self, environment: str, service: str) -> Any:
         """boto3's client in the account and region of an environment."""
         account, region, _ = POSITIONS[environment]
@@ -139,16 +141,11 @@ def test_killed_inside_a_deployment_it_goes_on_and_a_failed_gate_keeps_prod_unto
         if (event["event"], event.get("step")) == ("started", "dev.deploy"):
             break
         assert event["event"] != "failed", event
-    deadline = time.monotonic() + 180
-    while not deploys(process.pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: deploys(process.pid))
     # The promotion alone stands still, so that it cannot note the end of what its CDK CLI does.
     os.kill(process.pid, signal.SIGSTOP)
     # Once CloudFormation works on it: before that there is a change set without a template.
-    while promoting.statuses("dev") in ([], ["REVIEW_IN_PROGRESS"]):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: promoting.statuses("dev") not in ([], ["REVIEW_IN_PROGRESS"]))
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     process.stdout.close()
@@ -190,8 +187,7 @@ def test_killed_inside_a_deployment_it_goes_on_and_a_failed_gate_keeps_prod_unto
         for group in deleted["InstanceGroups"]
     ]
     client = promoting.client("staging", "sagemaker")
-    while client.list_clusters()["ClusterSummaries"]:
-        time.sleep(0.05)
+    becomes([], lambda: client.list_clusters()["ClusterSummaries"])
     client.create_cluster(ClusterName="staging", InstanceGroups=groups)
     code, events = promoting.run()
     assert code == 1

@@ -1,28 +1,26 @@
 """`podwright scale` and `podwright node quarantine` as they are typed: more nodes, fewer, and a sick one."""
 
 import json
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cloudformation_cdk import podwright
 from podwright.config.loading.load import load_environment
 from podwright.config.settings.environment import Environment
 from podwright.operations.aws import sandbox_server as server
 from podwright.operations.aws.account import Account, account_of
 from podwright.operations.aws.calls import change, pages
-from podwright.operations.aws.clusters import existing_cluster
+from podwright.operations.aws.clusters import Node, existing_cluster
 from podwright.operations.aws.clusters import nodes as cluster_nodes
 from podwright.operations.aws.quarantines import quarantines
 from podwright.operations.kubernetes.kubectl import required_way
 from podwright.planning.node.quarantine import MARK, REASON
 from sandbox_stacks import turn
+from waiting import until
 
-PODWRIGHT = [sys.executable, "-P", "-m", "podwright.operations.cli"]
 FILE = """\
 account: "123456789012"
 region: us-west-2
@@ -43,7 +41,7 @@ observability: {alerts: [oncall@example.com], quarantine: {faults: 2, within_hou
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A cluster of four nodes that work and two for the system, deployed."""
     folder = tmp_path_factory.mktemp("scale") / "cluster"
-    subprocess.run([*PODWRIGHT, "init", str(folder)], check=True, capture_output=True)
+    podwright(folder.parent, "init", str(folder))
     (folder / "environments/sandbox.yaml").write_text(FILE)
     server.start(folder, port=0, time_scale=0.25)
     assert run(folder, "deploy")[0] == 0
@@ -53,22 +51,22 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def run(project: Path, *arguments: str) -> tuple[int, Any, str]:
     """Exit code, answer and notes of a command."""
-    command = [*PODWRIGHT, *arguments, "--json"]
-    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=1200)
-    return done.returncode, json.loads(done.stdout) if done.stdout else None, done.stderr
+    answer = podwright(project, *arguments, "--json", code=None)
+    return answer.code, answer.document if answer.output else None, answer.errors
 
 
 def nodes(project: Path) -> dict[str, str]:
     """The nodes of the group, each with the reason of its quarantine, once all of them run."""
     environment, account = opened(project)
-    deadline = time.monotonic() + 180
-    while True:
-        rows = cluster_nodes(account, "sandbox", "g5")
-        if all(node.status == "Running" for node in rows):
-            out = quarantines(environment, account)
-            return {node.id: str(out.get(node.id, "")) for node in rows}
-        assert time.monotonic() < deadline, rows
-        time.sleep(0.1)
+    rows = list[Node]()
+
+    def running() -> bool:
+        rows[:] = cluster_nodes(account, "sandbox", "g5")
+        return all(node.status == "Running" for node in rows)
+
+    until(running, lambda: rows)
+    out = quarantines(environment, account)
+    return {node.id: str(out.get(node.id, "")) for node in rows}
 
 
 def target(project: Path) -> tuple[int, str]:
@@ -168,17 +166,11 @@ def test_a_node_that_fails_again_is_taken_out_by_the_rule(project: Path) -> None
     assert running is not None
     for number in (1, 2):
         turn(running.endpoint, "faults", {"nodes": [{"node": node, "kind": "xid-reboot"}]})
-        deadline = time.monotonic() + 180
-        while reboots(account, node) < number:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        until(lambda count=number: reboots(account, node) >= count)
         after = nodes(project)
         if number == 1:
             assert after[node] == ""
-    deadline = time.monotonic() + 180
-    while not (why := nodes(project)[node]):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    why = until(lambda: nodes(project)[node])
     assert "2 faults within 12 hours" in why
     assert "rule of sandbox" in why
     taints = kubernetes_node(project, node)["spec"]["taints"]

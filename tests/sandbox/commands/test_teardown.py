@@ -3,18 +3,20 @@
 import argparse
 import itertools
 import json
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
+from cloudformation_cli import CloudFormationCdk
 from podwright.config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from podwright.config.errors import CommandError
 from podwright.operations.aws.account import Account
 from podwright.operations.aws.sandbox_server import Running
-from podwright.operations.cdk.cli import App, Cdk
+from podwright.operations.cdk.cli import Synthesized
+from podwright.operations.cdk.inputs import SynthesisInputs
 from podwright.operations.cdk.progress import Progress
 from podwright.operations.teardown import command as destroy
 from podwright.operations.teardown import network as teardown_network
@@ -32,25 +34,14 @@ GUARDDUTY = [{"Key": "GuardDutyManaged", "Value": "true"}]
 _numbers = itertools.count(1)
 
 
-class CloudFormationCdk(Cdk):
-    """Deletes stacks as `cdk destroy` does, without an app to synthesize."""
+class CdkWithoutApp(CloudFormationCdk):
+    """Deletes stacks that a test made by hand, so there is nothing to synthesize."""
 
-    deleted: ClassVar[list[str]] = []
-
-    def follow(self, progress: Progress, *arguments: str, app: App = "synthesize") -> int:
-        client = self.account.client("cloudformation")
-        names = [path.replace("/", "-") for path in arguments if "/" in path]
-        for name in reversed(names):
-            identifier = client.describe_stacks(StackName=name)["Stacks"][0]["StackId"]
-            client.delete_stack(StackName=name)
-            while (
-                status := client.describe_stacks(StackName=identifier)["Stacks"][0]["StackStatus"]
-            ) == "DELETE_IN_PROGRESS":
-                time.sleep(0.05)
-            if status != "DELETE_COMPLETE":
-                return 1
-            self.deleted.append(name)
-        return 0
+    @contextmanager
+    def synthesized(
+        self, progress: Progress, *, validated: bool = False, incomplete: bool = False
+    ) -> Iterator[Synthesized]:
+        yield Synthesized(self.project)
 
 
 class SandboxEnvironment:
@@ -58,8 +49,7 @@ class SandboxEnvironment:
 
     def __init__(self, project: Path, name: str, account: Account) -> None:
         self.project, self.name, self.account = project, name, account
-        self.cdk = CloudFormationCdk(project, name, {}, self.account, project / "log")
-        self.cdk.deleted.clear()
+        self.cdk = CdkWithoutApp(project, name, SynthesisInputs(project, {}, {}), self.account, project / "log")
 
     def client(self, service: str) -> Any:
         return self.account.client(service)

@@ -1,10 +1,7 @@
 """Training jobs from the file to their queue and out of it, by the commands that people type."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +10,10 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from cloudformation_cdk import podwright
 from podwright.config.catalog.sandbox_account import access_key
 from podwright.operations.aws import sandbox_server as server
 
-PODWRIGHT = [sys.executable, "-P", "-m", "podwright.operations.cli"]
 NAME = "training-jobs-queue"
 ROOT = Path(__file__).parents[3]
 
@@ -24,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("queues") / "project"
-    subprocess.run([*PODWRIGHT, "init", str(folder)], check=True, capture_output=True)
+    podwright(folder.parent, "init", str(folder))
     shutil.copy(ROOT / f"environments/{NAME}.yaml", folder / "environments")
     server.start(folder, port=0, time_scale=0.25)
     run(folder, "deploy", NAME, "--sandbox", "--yes")
@@ -33,12 +30,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def run(project: Path, *arguments: str, code: int = 0) -> str:
-    bare = {"PATH": "/usr/bin:/bin", "HOME": os.environ["HOME"], "CDK_HOME": str(project), "CDK_VALIDATION": "false"}
-    result = subprocess.run(
-        [*PODWRIGHT, *arguments], cwd=project, env=bare, capture_output=True, text=True, timeout=400, check=False
-    )
-    assert result.returncode == code, result.stdout + result.stderr
-    return result.stdout if code == 0 else result.stdout + result.stderr
+    answer = podwright(project, *arguments, code=code)
+    return answer.output if code == 0 else answer.output + answer.errors
 
 
 def jobs(project: Path, *arguments: str) -> list[dict[str, Any]]:

@@ -204,7 +204,9 @@ def test_nodes_with_earlier_scripts_are_replaced(aws: Aws, project: Path, capsys
     (group,) = aws("sagemaker").describe_cluster(ClusterName=NAME)["InstanceGroups"]
     source = group["LifeCycleConfig"]["SourceS3Uri"]
     bucket, _, prefix = source.removeprefix("s3://").partition("/")
-    time.sleep(1)  # S3 keeps whole seconds
+    # S3 keeps whole seconds.
+    last = int(time.time())
+    until(lambda: int(time.time()) > last)
     aws("s3").put_object(Bucket=bucket, Key=f"{prefix}on_create.sh", Body=b"#!/bin/bash\n: new")
     former = {row["InstanceId"] for row in running(aws)}
     assert upgrade("scripts", "--json") == 1

@@ -33,6 +33,7 @@ UNKNOWN: dict[str, list[tuple[Any, str, str]]] = {
         ([{"zone_id": "usw2-az2", "instance_type": "ml.p5x"}], "unknown instance type ml.p5x", P5),
         ([{"zone_id": "usw2-az2", "type": P5}], "type", "Unexpected keyword"),
     ],
+    "control-plane": [({"dev": ["kubernets"]}, "unknown part kubernets", "kueue"), ({"dev": "kueue"}, "dev", "list")],
     "faults": [
         ({"rust": []}, "unknown key rust", "nodes, lifecycle, jobs"),
         ({"nodes": [{"node": "i-0", "kind": "gpu-lost"}]}, "there is no node i-0", "there are i-"),

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from podwright.config.errors import CommandError
 from podwright.operations.adoption.command import _lines
-from podwright.operations.adoption.differences import Comparison, Deviation
+from podwright.operations.adoption.differences import Comparison, Deviation, compare
+from podwright.operations.adoption.reading import RunningCluster
 from podwright.operations.cli import main
 from screens import text_of
 
@@ -58,3 +60,12 @@ def test_groups_that_differ_alike_are_one_row() -> None:
     assert "Cluster prod: InstanceGroups[a, b].Batch 20%  1    x     why" in shown
     assert "Cluster prod: InstanceGroups[c].Batch 20%     2    x     why" in shown
     assert "prod: 3 resources compared, 3 properties are unlike the cluster" in shown
+
+
+def test_a_file_that_is_no_environment_is_not_compared(tmp_path: Path) -> None:
+    """`import` then still prints what it has written and what is wrong with it."""
+    file = tmp_path / "mine.yaml"
+    file.write_text("account: nobody\n")
+    running = RunningCluster("111122223333", "us-west-2", {})
+    with pytest.raises(CommandError, match=r"mine\.yaml does not synthesize, so nothing was compared:\n.*account"):
+        compare(running, "mine", file, tmp_path, sandbox=False)

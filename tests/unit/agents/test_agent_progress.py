@@ -18,10 +18,10 @@ from podwright.operations.agents.server import server_of
 from podwright.operations.agents.session import Session
 from podwright.operations.output.console import write_line, write_note
 from podwright.operations.output.moving import under_way
+from waiting import CEILING_SECONDS
 
 ROOT = Path(__file__).resolve().parents[3]
 STEPS = 3
-FOREVER = 60.0
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ class Command:
 
     def __call__(self, *_: Any) -> Answer:
         under_way("looking at the account")
-        assert self.resume.wait(FOREVER)
+        assert self.resume.wait(CEILING_SECONDS)
         for step in range(STEPS):
             write_note(f"  step {step}")
         write_line("for people")
@@ -118,10 +118,10 @@ def test_a_call_that_is_cancelled_stops_nothing_that_has_begun(project: Path, mo
     async def run() -> None:
         async with Client(server_of(Session(project)), mode="legacy") as client:
             call = asyncio.create_task(client.call_tool("preflight", {"environment": "prod"}))
-            await asyncio.to_thread(command.began.wait, FOREVER)
+            await asyncio.to_thread(command.began.wait, CEILING_SECONDS)
             call.cancel()
             command.resume.set()
 
     monkeypatch.setattr(Context, "report_progress", slow)
     asyncio.run(run())
-    assert command.ended.wait(FOREVER)
+    assert command.ended.wait(CEILING_SECONDS)

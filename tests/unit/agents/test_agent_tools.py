@@ -40,27 +40,35 @@ def the_finding(result: Any) -> dict[str, Any]:
     return finding
 
 
-@pytest.mark.parametrize(("tool", "about"), TOOLS, ids=lambda value: getattr(value, "name", ""))
-def test_a_tool_has_what_a_client_needs(tool: Tool, about: About) -> None:
-    hints = tool.annotations
-    assert hints is not None
-    assert tool.title
-    assert None not in (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
-    assert hints.read_only_hint is not bool(about.changes)
-    assert not hints.destructive_hint or about.changes
-    assert tool.parameters["additionalProperties"] is False
-    assert tool.output_schema is not None
-    assert {"environment", "region", "account", "simulated", "command"} <= set(tool.output_schema["required"])
-    assert 20 < len(tool.description) <= 130
+def test_tools_have_what_a_client_needs() -> None:
+    for tool, about in TOOLS:
+        hints = tool.annotations
+        assert hints is not None, tool.name
+        assert tool.title
+        values = (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
+        assert None not in values, tool.name
+        assert hints.read_only_hint is not bool(about.changes), tool.name
+        assert not hints.destructive_hint or about.changes, tool.name
+        assert tool.parameters["additionalProperties"] is False, tool.name
+        assert tool.output_schema is not None, tool.name
+        required = set(tool.output_schema["required"])
+        assert {"environment", "region", "account", "simulated", "command"} <= required, tool.name
+        assert 20 < len(tool.description) <= 130, tool.name
 
 
-@pytest.mark.parametrize(("tool", "about"), TOOLS, ids=lambda value: getattr(value, "name", ""))
-def test_a_tool_has_a_twin_and_an_example(tool: Tool, about: About) -> None:
-    assert re.search(rf"^\| `{tool.name}` \| `{re.escape(about.twin)}` \|", PAGE, re.MULTILINE), "docs/user/agents.md"
-    commands = re.findall(r"podwright ([a-z]+)", about.twin)
-    assert commands
-    assert set(commands) <= {command.name for command in COMMANDS}
-    assert f'"{tool.name}"' in "".join(re.findall(r"^```json\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+def test_tools_have_a_twin_and_an_example() -> None:
+    odd, known = [], {command.name for command in COMMANDS}
+    examples = "".join(re.findall(r"^```json\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+    for tool, about in TOOLS:
+        if not re.search(rf"^\| `{tool.name}` \| `{re.escape(about.twin)}` \|", PAGE, re.MULTILINE):
+            odd.append(f"{tool.name}: docs/user/agents.md has no line with `{about.twin}`")
+        commands = re.findall(r"podwright ([a-z]+)", about.twin)
+        if not commands or not set(commands) <= known:
+            odd.append(f"{tool.name}: its twin is {about.twin}")
+        if f'"{tool.name}"' not in examples:
+            odd.append(f"{tool.name}: docs/user/agents.md has no example of it")
+    assert not odd, "\n".join(odd)
+    assert len(TOOLS) > 30
 
 
 def test_what_changes_is_offered_only_where_it_is_allowed() -> None:

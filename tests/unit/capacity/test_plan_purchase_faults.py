@@ -11,8 +11,8 @@ from podwright.planning.purchase import run as plan_run
 from purchase_aws import Flow
 from purchase_cases import FLOWS, MUTATIONS, RANDOM_SCHEDULES, SHARDS, VARIANTS, every_case, random_case, violations
 
-STRIDE = 8
-"""A usual run takes every STRIDE-th of the random schedules, `--every-point` all ten thousand."""
+STRIDE, STRIDE_WITH_ALL = 40, 8
+"""A run takes every STRIDE-th of the random schedules, more with `--all`, and all ten thousand with `--every-point`."""
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -27,7 +27,7 @@ def test_every_fault_at_every_call(flow: Flow, variant: str) -> None:
 def test_any_schedule(shard: int, request: pytest.FixtureRequest) -> None:
     seeds = range(shard, RANDOM_SCHEDULES, SHARDS)
     if not request.config.getoption("--every-point"):
-        seeds = seeds[::STRIDE]
+        seeds = seeds[:: STRIDE_WITH_ALL if request.config.getoption("--all") else STRIDE]
     assert next(violations(random_case(seed) for seed in seeds), None) is None
 
 

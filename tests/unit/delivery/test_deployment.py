@@ -9,13 +9,14 @@ from typing import Any, cast
 import pytest
 import yaml
 
+from fake_cdk import FakeCdk
 from podwright.config.catalog.preflight_checks import preflight_checks
 from podwright.config.errors import CommandError
 from podwright.config.findings import Finding, Level
 from podwright.operations import arguments
 from podwright.operations.aws.account import Account
 from podwright.operations.cdk import deployment
-from podwright.operations.cdk.cli import App, Cdk
+from podwright.operations.cdk.cli import Synthesized
 from podwright.operations.cdk.events import Event
 from podwright.operations.cdk.progress import Progress
 from podwright.operations.commands import deploy
@@ -78,25 +79,6 @@ class FakeAccount:
         return "AWS, account 111122223333, us-west-2"
 
 
-class FakeCdk(Cdk):
-    """The CDK CLI that does as it is told and keeps what it was called with."""
-
-    calls: list[tuple[str, ...]]
-
-    def follow(self, progress: Progress, *arguments: str, app: App = "synthesize") -> int:
-        self.calls.append((*arguments, app))
-        if arguments[0] == "synth":
-            self.assembly.mkdir(parents=True, exist_ok=True)
-            (self.assembly / "cluster.json").write_text(json.dumps(cluster_of(8)))
-            cluster = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "cluster.json"}}
-            (self.assembly / "manifest.json").write_text(json.dumps({"artifacts": {"prod-cluster": cluster}}))
-        return 0
-
-    def run(self, *arguments: str) -> int:
-        self.calls.append(arguments)
-        return 0
-
-
 def cluster_of(count: int) -> dict[str, Any]:
     """A template of a cluster with so many nodes."""
     group = {"InstanceGroupName": "h200", "InstanceCount": count, "InstanceType": "ml.p5en.48xlarge"}
@@ -124,8 +106,12 @@ def project(tmp_path: Path) -> Path:
 
 
 def cdk(project: Path, account: FakeAccount) -> FakeCdk:
-    made = FakeCdk(project, "prod", {"environment": "prod"}, cast(Account, account), project / "prod.log")
-    FakeCdk.calls = []
+    """The CLI for `prod`, whose assembly has a cluster of 8 nodes."""
+    made = FakeCdk.of(project, "prod", cast(Account, account))
+    made.assembly.mkdir()
+    (made.assembly / "cluster.json").write_text(json.dumps(cluster_of(8)))
+    cluster = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "cluster.json"}}
+    (made.assembly / "manifest.json").write_text(json.dumps({"artifacts": {"prod-cluster": cluster}}))
     return made
 
 
@@ -193,12 +179,12 @@ class TestBootstrap:
             deployment.bootstrap(made, Progress(io.StringIO()), desired=False)
         assert "`cdk bootstrap aws://111122223333/us-west-2 --qualifier hnb659fds`" in stopped.value.hint
         deployment.bootstrap(made, Progress(io.StringIO()), desired=True)
-        assert made.calls == [("bootstrap", "aws://111122223333/us-west-2", "--qualifier", "hnb659fds", "none")]
+        assert made.calls == [("bootstrap", "aws://111122223333/us-west-2", "--qualifier", "hnb659fds")]
 
     def test_the_sandbox_is_always_prepared(self, project: Path) -> None:
         made = cdk(project, FakeAccount(endpoint="http://localhost:1"))
         deployment.bootstrap(made, Progress(io.StringIO()), desired=False)
-        assert made.calls == [("bootstrap", "aws://111122223333/us-west-2", "--qualifier", "hnb659fds", "none")]
+        assert made.calls == [("bootstrap", "aws://111122223333/us-west-2", "--qualifier", "hnb659fds")]
 
     def test_a_qualifier_of_the_users(self, project: Path) -> None:
         (project / "cdk.json").write_text(json.dumps({"context": {"@aws-cdk/core:bootstrapQualifier": "acme"}}))
@@ -211,12 +197,11 @@ class TestFailure:
         progress = Progress(io.StringIO())
         reason = "We currently do not have sufficient capacity for the requested instance type(s)."
         made = cdk(project, FakeAccount())
-        made.assembly.mkdir(parents=True)
         entry = [{"type": "aws:cdk:logicalId", "data": "X7F"}]
         named = {"/prod/eks/x/Resource": entry, "/prod/cluster/x/Resource": entry}
         (made.assembly / "cluster.metadata.json").write_text(json.dumps(named))
         progress.failures.append(event("CREATE_FAILED", "AWS::SageMaker::Cluster", "X7F", reason))
-        stop = deployment.failure(made, progress)
+        stop = deployment.failure(made, progress, Synthesized(made.assembly))
         assert str(stop) == f"prod-cluster: prod/cluster/x (AWS::SageMaker::Cluster) failed: {reason}"
         assert "training plan" in stop.hint
         assert "run the same command again" in stop.hint
@@ -257,8 +242,8 @@ class TestDeployToAws:
     def test_shows_the_changes_and_asks(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("builtins.input", lambda _: "y")
         assert self.run(made) == 0
-        assert [call[0] for call in made.calls] == ["synth", "deploy"]
-        assert made.calls[1][-1] == "written"
+        assert [call[0] for call in made.calls] == ["synth", "validate", "deploy"]
+        assert made.calls[0] == ("synth",), "the plan appears without the validator"
 
     def test_does_nothing_without_a_yes(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("builtins.input", lambda _: "")
@@ -274,7 +259,7 @@ class TestDeployToAws:
 
     def test_yes_asks_nothing(self, made: FakeCdk) -> None:
         assert self.run(made, yes=True) == 0
-        assert [call[0] for call in made.calls] == ["deploy"]
+        assert [call[:2] for call in made.calls] == [("synth", "validated"), ("validate",), ("deploy", "prod/*")]
 
     def with_nodes(self, made: FakeCdk) -> FakeCdk:
         cast(FakeAccount, made.account).stacks = [[stack("prod-cluster")]]
@@ -292,7 +277,7 @@ class TestDeployToAws:
     def test_does_harm_that_is_named(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("sys.stdin.isatty", lambda: False)
         assert self.run(self.with_nodes(made), yes=True, allow=("h200",)) == 0
-        assert [(call[0], call[-1]) for call in made.calls] == [("synth", "synthesize"), ("deploy", "written")]
+        assert [call[0] for call in made.calls] == ["synth", "validate", "deploy"]
 
     def test_does_harm_that_the_file_approves(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("sys.stdin.isatty", lambda: False)

@@ -194,10 +194,10 @@ def test_a_terminal_sees_a_bar_for_each_stack_and_nothing_of_it_stays(width: int
     with screen(width, NO_COLOR="1") as terminal:
         progress = Progress(terminal, clock)
         progress.watch(account.events, {"prod-eks": 8}.get)
-        progress.begin("deploy", synthesizes=True)
-        assert terminal.seen(width) == ["  0:00  synthesis"]
+        progress.begin("deploy")
+        assert terminal.seen(width) == ["  0:00  deployment"]
         progress.line("✨  Synthesis time: 4.71s")
-        assert [line.split() for line in terminal.seen(width)] == [["synthesis", "4.7", "s"], ["0:00", "deployment"]]
+        assert [line.split() for line in terminal.seen(width)] == [["synthesis", "4.7", "s"]]
         account.happens("prod-network", "prod-network", "UPDATE_IN_PROGRESS", STACK)
         account.happens("prod-network", "Vpc", "UPDATE_IN_PROGRESS", "AWS::EC2::VPC" * 9)
         account.happens("prod-eks", "prod-eks", "CREATE_IN_PROGRESS", STACK)
@@ -227,17 +227,12 @@ def test_a_terminal_sees_a_bar_for_each_stack_and_nothing_of_it_stays(width: int
     )
 
 
-COMMANDS = [
-    ("bootstrap", False, "bootstrap"),
-    ("synth", True, "synthesis"),
-    ("deploy", False, "deployment"),
-    ("destroy", False, "deletion"),
-]
+COMMANDS = [("bootstrap", "bootstrap"), ("synth", "synthesis"), ("deploy", "deployment"), ("destroy", "deletion")]
 
 
-@pytest.mark.parametrize(("command", "synthesizes", "phase"), COMMANDS)
-def test_the_phase_is_that_of_the_command(command: str, synthesizes: bool, phase: str) -> None:
-    Progress(stream := io.StringIO(), Clock()).begin(command, synthesizes=synthesizes)
+@pytest.mark.parametrize(("command", "phase"), COMMANDS)
+def test_the_phase_is_that_of_the_command(command: str, phase: str) -> None:
+    Progress(stream := io.StringIO(), Clock()).begin(command)
     assert stream.getvalue().split() == [phase, "begins"]
 
 

@@ -5,15 +5,14 @@ import io
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
+from fake_cdk import FakeCdk
 from podwright.config.errors import CommandError
 from podwright.operations.aws.account import Account
 from podwright.operations.aws.stacks import Stack
-from podwright.operations.cdk.cli import App, Cdk
-from podwright.operations.cdk.progress import Progress
 from podwright.operations.teardown import command as destroy
 from podwright.operations.teardown import run as teardown_run
 from podwright.operations.teardown import stacks
@@ -123,26 +122,13 @@ def test_the_record_grows_and_forgets_what_was_deleted(tmp_path: Path) -> None:
         left_behind(tmp_path, "prod", "111122223333", "us-west-2")
 
 
-class FakeCdk(Cdk):
-    """Keeps what it was called with; fails as often as `failures` says."""
-
-    calls: ClassVar[list[tuple[str, ...]]] = []
-    codes: ClassVar[list[int]] = []
-    """What it exits with, one call after another; then 0."""
-
-    def follow(self, progress: Progress, *arguments: str, app: App = "synthesize") -> int:
-        self.calls.append((*arguments, app))
-        return self.codes.pop(0) if self.codes else 0
-
-
 class TeardownAccount:
     """An account in which `look` sees what a test puts there."""
 
     def __init__(self, project: Path) -> None:
         self.project = project
         account = Account("111122223333", "us-west-2", None, {})
-        self.cdk = FakeCdk(project, "prod", {}, account, project / "log")
-        FakeCdk.calls, FakeCdk.codes = [], []
+        self.cdk = FakeCdk.of(project, "prod", account)
         self.plan = Teardown("prod", "111122223333", "us-west-2")
         self.resources: dict[str, list[Resource]] = {}
         self.network: tuple[str, str] | None = None
@@ -198,7 +184,7 @@ def test_the_plan_alone_changes_nothing(account: TeardownAccount, capsys: pytest
     assert (shown["going"], shown["blockers"][0]["by"]) == (["prod-eks"], "you")
     assert account.destroy("--dry-run") == 0
     assert "1  prod-eks" in capsys.readouterr().out
-    assert account.cdk.calls == []
+    assert account.cdk.commands == []
     assert not (account.project / ".podwright").exists()
 
 
@@ -208,7 +194,7 @@ def test_what_somebody_else_has_to_remove_stops_it_before_it_begins(account: Tea
     with pytest.raises(CommandError, match=r"nothing was deleted: load balancer web was made$") as caught:
         account.destroy("--yes")
     assert caught.value.hint == "delete it; or --leave-blocked deletes the other stacks"
-    assert account.cdk.calls == []
+    assert account.cdk.commands == []
 
 
 def test_the_name_is_typed_and_the_plan_printed_before(
@@ -221,27 +207,27 @@ def test_the_name_is_typed_and_the_plan_printed_before(
     monkeypatch.setattr("builtins.input", lambda _: "y")
     with pytest.raises(CommandError, match="nothing was deleted"):
         account.destroy()
-    assert account.cdk.calls == []
+    assert account.cdk.commands == []
     assert "1  prod-eks" in capsys.readouterr().err
     monkeypatch.setattr("builtins.input", lambda _: "prod")
     assert account.destroy() == 0
-    assert account.cdk.calls == [("destroy", "prod/eks", "--force", "synthesize")]
+    assert account.cdk.commands == [("destroy", "prod/eks", "--force")]
 
 
 def test_nothing_to_delete(account: TeardownAccount, capsys: pytest.CaptureFixture[str]) -> None:
     account.stacks("prod-network", going=False)
     assert account.destroy("--yes") == 0
     assert capsys.readouterr().out == "prod: no stack to delete\n"
-    assert account.cdk.calls == []
+    assert account.cdk.commands == []
 
 
 def test_the_network_goes_last_and_without_what_others_left_in_it(account: TeardownAccount) -> None:
     account.stacks("prod-network", "prod-eks", "prod-cluster")
     account.network, account.there = ("prod-network", "vpc-1"), [[GUARDDUTY]]
     assert account.destroy("--yes") == 0
-    assert account.cdk.calls == [
-        ("destroy", "prod/eks", "prod/cluster", "--force", "synthesize"),
-        ("destroy", "prod/network", "--force", "synthesize"),
+    assert account.cdk.commands == [
+        ("destroy", "prod/eks", "prod/cluster", "--force"),
+        ("destroy", "prod/network", "--force"),
     ]
     assert account.removed == ["vpce-1"]
 
@@ -251,8 +237,18 @@ def test_what_comes_to_light_while_the_network_goes_is_removed_and_it_goes_again
     account.network, account.there = ("prod-network", "vpc-1"), [[], [GUARDDUTY]]
     account.cdk.codes.append(1)
     assert account.destroy("--yes") == 0
-    assert len(account.cdk.calls) == 2
+    assert len(account.cdk.commands) == 2
     assert account.removed == ["vpce-1"]
+
+
+def test_a_deletion_is_watched_after_a_synthesis_that_ends_the_watch(
+    account: TeardownAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The CDK CLI synthesizes an app of the user's own, and the end of each of its runs ends what is watched."""
+    monkeypatch.setattr(teardown_run, "watch", lambda cdk, _: cdk.calls.append(("watch",)))
+    account.stacks("prod-eks")
+    account.destroy("--yes")
+    assert [call[0] for call in account.cdk.calls] == ["synth", "watch", "destroy"]
 
 
 def test_a_deletion_that_fails_gives_every_reason(account: TeardownAccount) -> None:
@@ -265,17 +261,18 @@ def test_a_deletion_that_fails_gives_every_reason(account: TeardownAccount) -> N
     with pytest.raises(CommandError) as caught:
         account.destroy("--yes")
     assert "prod-eks: Bucket (AWS::S3::Bucket, acme): it is not empty" in str(caught.value)
-    assert len(account.cdk.calls) == 1  # nothing changed in between, so nothing else would come of it
+    assert len(account.cdk.commands) == 1  # nothing changed in between, so nothing else would come of it
 
 
 def test_a_stack_that_the_file_has_lost_goes_after_the_cluster_and_before_the_network(account: TeardownAccount) -> None:
     account.stacks("prod-network", "prod-capacity", "prod-cluster")
     account.resources["prod-capacity"] = [PLAN]
     account.destroy("--yes")
-    assert account.cdk.calls == [
-        ("destroy", "prod/cluster", "--force", "synthesize"),
+    assert ("synth", "incomplete") in account.cdk.calls, "a project without its charts can be deleted"
+    assert account.cdk.commands == [
+        ("destroy", "prod/cluster", "--force"),
         ("itself", "prod-capacity"),
-        ("destroy", "prod/network", "--force", "synthesize"),
+        ("destroy", "prod/network", "--force"),
     ]
 
 
@@ -284,9 +281,9 @@ def test_stacks_of_teams_that_the_file_has_lost_go_first(account: TeardownAccoun
     for key, kind in (("access", "AWS::EKS::AccessEntry"), ("governance", "AWS::SageMaker::ComputeQuota")):
         account.resources[f"prod-{key}"] = [Resource(f"prod-{key}", "x", kind, "x", "", "", "")]
     account.destroy("--yes")
-    assert account.cdk.calls == [
+    assert account.cdk.commands == [
         ("itself", "prod-governance"), ("itself", "prod-access"),
-        ("destroy", "prod/eks", "--force", "synthesize"),
+        ("destroy", "prod/eks", "--force"),
     ]  # fmt: skip
 
 
@@ -312,7 +309,7 @@ def test_only_what_the_plan_keeps_can_be_named(account: TeardownAccount) -> None
         account.destroy("--yes", "--empty-bucket", "acme")
     with pytest.raises(CommandError, match="there is no stack prod-netwrok"):
         account.destroy("--yes", "--unprotect", "prod-netwrok")
-    assert account.cdk.calls == []
+    assert account.cdk.commands == []
 
 
 def test_what_is_gone_is_no_resource_and_what_is_kept_survives_its_stack(monkeypatch: pytest.MonkeyPatch) -> None:

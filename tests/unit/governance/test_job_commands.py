@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import boto3
 import pytest
 from ruamel.yaml import YAML
 
@@ -35,8 +36,8 @@ instance_groups:
 governance: {{teams: {{llm: {{quota: {{h100: 2}}}}, other: {{quota: {{h100: 2}}}}}}}}
 platform: {{cert_manager: {{}}, training_operator: {{}}}}
 jobs:
-  llama: {{kind: hyperpod_pytorch, team: llm, group: h100, image: "{IMAGE}", nodes: 2}}
-  large: {{kind: hyperpod_pytorch, team: llm, group: h100, image: "{IMAGE}", nodes: 4}}
+  llama: {{kind: hyperpod_pytorch, team: llm, group: h100, image: "{IMAGE}", nodes: 2, command: [t.py]}}
+  large: {{kind: hyperpod_pytorch, team: llm, group: h100, image: "{IMAGE}", nodes: 4, command: [t.py]}}
 """
 
 
@@ -57,7 +58,7 @@ def test_one_job_is_printed_though_another_is_refused(project: Path, capsys: pyt
 
 def test_what_a_patch_changes_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = project / "environments/test.yaml"
-    text = file.read_text().replace("nodes: 2}", 'nodes: 2, patch: "spec: {runPolicy: {suspend: true}}"}')
+    text = file.read_text().replace("nodes: 2, ", 'nodes: 2, patch: "spec: {runPolicy: {suspend: true}}", ')
     file.write_text(text)
     assert main(["render", "jobs", "test", "llama", "--project", str(project)]) == 0
     printed = capsys.readouterr().out
@@ -136,10 +137,13 @@ Way = Callable[..., list[list[str]]]
 def kubectl(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A kubectl that keeps what it was given and answers as a file says."""
     program = project / "kubectl"
-    program.write_text(f'#!/bin/sh\necho "$@" > {project}/arguments\ncat > {project}/given\n. {project}/answer\n')
+    program.write_text(
+        f'#!/bin/sh\necho "${{KUBECONFIG%%:*}} $@" > {project}/arguments\ncat > {project}/given\n. {project}/answer\n'
+    )
     program.chmod(0o755)
     (project / "answer").write_text("echo hyperpodpytorchjob/llama created\n")
-    account = SimpleNamespace(endpoint=None)
+    session = boto3.Session("key", "secret", region_name="us-west-2")
+    account = SimpleNamespace(endpoint=None, session=lambda: session)
     monkeypatch.setattr(kubectl_module, "tool", lambda _: str(program))
     monkeypatch.setattr("podwright.operations.arguments.account_of", lambda *_: account)
     monkeypatch.setattr(kubectl_module, "eks_cluster", lambda *_: CLUSTER)
@@ -157,7 +161,7 @@ def submitted(project: Path, *more: str) -> int:
 
 def test_a_job_is_applied(project: Path, kubectl: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert submitted(project) == 0
-    assert (project / "arguments").read_text() == f"--kubeconfig {project}/direct apply --filename=-\n"
+    assert (project / "arguments").read_text() == f"{project}/direct --user podwright apply --filename=-\n"
     (job,) = json.loads((project / "given").read_text())["items"]
     assert job["metadata"]["name"] == "llama"
     output = capsys.readouterr().out
@@ -216,7 +220,7 @@ def pair(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # Adds each call to a file and keeps what it applied, one object a line; refuses what the file `refused` names.
 CLUSTER_OF_FILES = """#!/bin/sh
-here=$(dirname "$0"); [ "$1" = --kubeconfig ] && shift 2
+here=$(dirname "$0"); case $1 in --kubeconfig|--user) shift 2;; esac
 echo "$@" >> $here/arguments; verb=$1
 objects=$(cat | tr ',' '\\n' | sed -n 's/.*"kind": "\\([A-Z][A-Za-z]*\\)"$/\\1/p' | grep -v List)
 for object in $objects; do

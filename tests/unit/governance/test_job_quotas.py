@@ -27,7 +27,11 @@ TEAM = st.fixed_dictionaries(
 def asked_at_once(manifest: dict[str, Any]) -> int:
     """GPUs of the pods without which the job does not run."""
     elastic = manifest["spec"].get("elasticPolicy")
-    (worker,) = manifest["spec"]["pytorchReplicaSpecs"].values()
+    if manifest["kind"] == "HyperPodPyTorchJob":
+        workers = manifest["spec"]["replicaSpecs"]
+    else:
+        workers = list(manifest["spec"]["pytorchReplicaSpecs"].values())
+    (worker,) = workers
     pods = elastic["minReplicas"] if elastic else worker["replicas"]
     (container,) = worker["template"]["spec"]["containers"]
     return pods * int(container["resources"]["requests"][GPU])
@@ -51,8 +55,11 @@ def found(environment: Any) -> set[str]:
 def test_a_job_is_refused_exactly_when_its_team_can_never_hold_it(
     engine: str, llm: dict[str, Any], other: dict[str, Any], nodes: int, accelerators: int | None, more: int
 ) -> None:
-    job: dict[str, Any] = {"kind": "pytorch", "accelerators": accelerators}
-    job |= {"elastic": {"min_replicas": nodes, "max_replicas": nodes + more}} if more else {"nodes": nodes}
+    # Kueue grows a HyperPodPyTorchJob only, and KAI and YuniKorn a PyTorchJob.
+    own = more > 0 and engine in ("hyperpod", "kueue")
+    job: dict[str, Any] = {"kind": "hyperpod_pytorch" if own else "pytorch", "accelerators": accelerators}
+    elastic = {"min_replicas": nodes, "max_replicas": nodes + more} | ({"step": 1} if own else {})
+    job |= {"elastic": elastic} if more else {"nodes": nodes}
     environment = with_jobs({"job": job}, teams={"llm": llm, "other": other}, governance={"engine": engine})
     types = environment_types({})
     policy = environment_policy(environment, types)

@@ -15,6 +15,7 @@ from podwright.operations.pipeline.synth import context
 from podwright.operations.simulation.decisions import decide
 from podwright.operations.simulation.policies import policy_of
 from podwright.operations.simulation.run import simulation
+from podwright.planning.delivery.deployed_environment import deployed_environment
 from podwright.planning.delivery.pipeline_steps import override_schedules
 from podwright.planning.quota.overrides import in_force, override_moments, with_overrides
 from podwright.planning.quota.policy import environment_policy
@@ -66,9 +67,24 @@ def test_overrides_of_other_things_add_up() -> None:
     assert (during.quota["h200"].instances, during.weight) == (4, 5)
 
 
-def test_every_synthesis_of_the_command_line_is_told_the_time(tmp_path: Path) -> None:
-    for messages in (environment_context(ROOT, "prod"), context(Project.at(ROOT))):
-        assert abs(datetime.fromisoformat(messages["at"]) - datetime.now(UTC)) < timedelta(minutes=2)
+def test_the_context_of_a_synthesis_has_the_last_date_on_which_quotas_changed() -> None:
+    dated = overridden(paper=PAPER)
+
+    def context_at(at: datetime) -> str | None:
+        return environment_context(ROOT, "prod", dated, at).get("at")
+
+    assert context_at(BEGIN - timedelta(seconds=1)) is None
+    assert {context_at(BEGIN), context_at(END - timedelta(seconds=1))} == {BEGIN.isoformat()}
+    assert {context_at(END), context_at(END + timedelta(days=900))} == {END.isoformat()}
+    for at in (BEGIN - timedelta(hours=1), BEGIN, BEGIN + timedelta(hours=5), END, END + timedelta(days=3)):
+        rounded = deployed_environment(dated, None, context_at(at))
+        assert rounded == with_overrides(dated, at), "the rounded date has the quotas of the moment"
+
+
+def test_a_synthesis_of_the_whole_project_is_told_the_time() -> None:
+    actual = datetime.fromisoformat(context(Project.at(ROOT))["at"])
+    # The text has minutes, and a busy machine may stop this test for as long as it likes.
+    assert actual <= datetime.now(UTC)
 
 
 def test_a_promotion_begins_a_minute_after_seconds_that_are_left() -> None:

@@ -1,7 +1,7 @@
 """A kubectl that answers with a recorded cluster: `fake_kubectl.py FOLDER ARGUMENT...`.
 
 FOLDER has `cluster.json`, a list of objects; `forbidden`, the namespaces that may not be read, one a line; a log for
-each pod in `logs`; and `calls`, to which every call is added.
+each pod in `logs`, and one before its restart with the ending `.previous`; and `calls`, to which every call is added.
 """
 
 import json
@@ -16,7 +16,8 @@ FORBIDDEN = (FOLDER / "forbidden").read_text().split()
 
 def plural(item: dict) -> str:
     """A kind as kubectl names it."""
-    name, group = item["kind"].lower() + "s", item["apiVersion"].rpartition("/")[0]
+    kind, group = item["kind"].lower(), item["apiVersion"].rpartition("/")[0]
+    name = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}{'es' if kind.endswith('s') else 's'}"
     return f"{name}.{group}" if group else name
 
 
@@ -43,7 +44,7 @@ if WORDS[0] == "api-resources":
 elif WORDS[0] == "get":
     print(read(WORDS[1]))
 elif WORDS[0] == "logs":
-    log = FOLDER / "logs" / WORDS[1]
+    log = FOLDER / "logs" / (WORDS[1] + (".previous" if "previous" in OPTIONS else ""))
     if not log.is_file():
         sys.exit(f'Error from server (BadRequest): container in pod "{WORDS[1]}" is waiting to start')
     print(log.read_text(), end="")

@@ -6,9 +6,7 @@ as kubectl gave them, from Kueue 0.19.2 and the training operator of the sandbox
 
 import json
 import os
-import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -21,33 +19,22 @@ from podwright.config.catalog.instance_types import environment_types
 from podwright.config.loading.load import load_environment
 from podwright.operations.cli import main
 from podwright.operations.jobs.cluster_jobs import pod_rank
+from podwright.operations.jobs.resources import of_pod
 from podwright.operations.kubernetes import in_vpc
 from podwright.operations.kubernetes import kubectl as kubectl_module
 from podwright.operations.simulation.policies import policy_of
 from podwright.planning.kubernetes.durations import go_seconds
 from screens import screen
 
-ROOT = Path(__file__).resolve().parents[3]
-HERE = Path(__file__).parent
 OWN, OTHER = "hyperpod-ns-team-a", "hyperpod-ns-team-b"
 
 Change = Callable[[Callable[[list[Any]], None]], None]
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(recorded: Callable[[str], Path]) -> Path:
     """A project with the scenario's file, and a kubectl that answers from the record."""
-    (tmp_path / "environments").mkdir()
-    shutil.copy(ROOT / "environments/two-teams.yaml", tmp_path / "environments")
-    shutil.copy(HERE / "two_teams.json", tmp_path / "cluster.json")
-    (tmp_path / "forbidden").touch()
-    (tmp_path / "logs").mkdir()
-    program = tmp_path / "kubectl"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -I {HERE}/fake_kubectl.py {tmp_path} "$@"\n')
-    program.chmod(0o755)
-    monkeypatch.setattr(kubectl_module, "tool", lambda _: str(program))
-    monkeypatch.setenv("COLUMNS", "120")
-    return tmp_path
+    return recorded("two-teams")
 
 
 @pytest.fixture
@@ -127,6 +114,21 @@ def test_the_same_as_json(project: Path, capsys: Capture) -> None:
     assert (first["position"], first["preempted_by"], first["accelerators"]) == ([1, 1], "train-b", 8)
     assert (last["position"], last["preempted_by"], last["reason"], last["running_pods"]) == (None, "", "", 2)
     assert [job["priority"] for job in answer["jobs"]] == [70, 70, 80]
+
+
+def test_a_job_holds_what_kueue_has_reserved_and_asks_for_all(project: Path, capsys: Capture) -> None:
+    assert called(project, "jobs", "--json") == 0
+    waiting, _, running = json.loads(capsys.readouterr().out)["jobs"]
+    assert (waiting["holds"], waiting["size"]) == ({}, {"pods": 0, "least": 2, "most": 2})
+    assert (waiting["asks"]["cpu"], waiting["asks"]["nvidia.com/gpu"]) == (88, 8)
+    assert (running["holds"]["cpu"], running["holds"]["nvidia.com/gpu"]) == (88, 8)
+    assert running["holds"] == running["asks"]
+    (part,) = running["parts"]
+    assert (part["priority_class"], part["has_quota"], part["accelerators"]) == ("experimentation-priority", True, 8)
+    assert called(project, "jobs") == 0
+    output = capsys.readouterr().out
+    assert "size" not in output.splitlines()[1], "no job has several sizes"
+    assert "0 of 88" in output
 
 
 def test_jobs_of_the_cluster_itself_are_nobodys_work(project: Path, capsys: Capture, change: Change) -> None:
@@ -221,7 +223,11 @@ def test_why_a_job_of_another_team_had_to_go(project: Path, capsys: Capture) -> 
     assert output.startswith("train-a of team-a is preempted: lacks 8 GPUs of ml.g5.12xlarge\n")
     assert "1 of 1 that wait in hyperpod-ns-team-a-localqueue" in output
     assert "by train-b of team-b: that team took back what it is guaranteed (InCohortReclamation)" in output
-    assert "ml.g5.12xlarge  8 GPUs      4 GPUs   8 GPUs  0 GPUs       8 GPUs  0 GPUs" in output
+    rows = [line.split() for line in output.splitlines() if line.startswith("  ml.g5.12xlarge")]
+    assert [" ".join(row[1:]) for row in rows] == [
+        "8 GPUs 4 GPUs 8 GPUs 0 GPUs 8 GPUs 0 GPUs",
+        "88 vCPUs 48 vCPUs 96 vCPUs 0 vCPUs 88 vCPUs 8 vCPUs",
+    ]
     assert "Of 8 GPUs 0 GPUs are idle." in output
     assert "PyTorchJob/train-a CreatedWorkload: Created Workload" in output
     assert "UID" not in output
@@ -235,8 +241,11 @@ def test_why_a_job_had_to_go_for_one_of_its_own_team(project: Path, capsys: Capt
         "by": "experiment-b", "team": "team-b", "queue": "hyperpod-ns-team-b-clusterqueue", "reason": "InClusterQueue",
         "time": "",
     }  # fmt: skip
-    (gpus,) = answer["quota"]
-    assert (gpus["asks"], gpus["guaranteed"], gpus["most"], gpus["holds"], gpus["others"]) == (4, 4, 8, 8, 0)
+    keys = ("resource", "asks", "guaranteed", "most", "holds", "others")
+    assert [tuple(map(each.get, keys)) for each in answer["quota"]] == [
+        ("nvidia.com/gpu", 4, 4, 8, 8, 0),
+        ("cpu", 44, 48, 96, 88, 0),
+    ]
     assert answer["queue_position"] == {"position": 1, "waiting": 1, "before": []}
     assert "couldn't assign flavors" in answer["kueue"][0]
 
@@ -288,7 +297,8 @@ def test_why_says_when_a_job_that_runs_grows(project: Path, change: Change, caps
     change(grow)
     assert called(project, "why", "experiment-b") == 0
     output = capsys.readouterr().out
-    assert "2 of 2 pods run, 12 GPUs" in output, "slices of one job are not added up"
+    assert output.startswith("experiment-b of team-b runs at 2 of 3, could grow to 3 when 4 GPUs are free\n")
+    assert "2 of 2 pods run, 8 of 12 GPUs, 88 of 132 vCPUs" in output, "slices of one job are not added up"
     # Of three pods of four GPUs its team can never hold more than two.
     assert "larger of team-b does not start: the elastic job of which it is a slice has ended" in output
 
@@ -419,7 +429,8 @@ def test_following_hands_kubectl_over(project: Path, capsys: Capture) -> None:
     (project / "logs/experiment-b-worker-0").write_text("step 1\n")
     assert called(project, "logs", "experiment-b", "--follow", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"pod": "experiment-b-worker-0", "line": "step 1"}
-    assert "--follow" in calls(project)[-1]["words"]
+    [log] = [call["words"] for call in calls(project) if call["words"][0] == "logs"]
+    assert "--follow" in log
 
 
 def test_a_job_without_pods_or_logs_says_why(project: Path, capsys: Capture) -> None:
@@ -427,6 +438,204 @@ def test_a_job_without_pods_or_logs_says_why(project: Path, capsys: Capture) -> 
     assert "train-a has no pods; it is preempted: lacks 8 GPUs" in capsys.readouterr().err
     assert called(project, "logs", "experiment-b") == 1
     assert "experiment-b-worker-0 has no log: Error from server (BadRequest)" in capsys.readouterr().err
+
+
+FIRST = "experiment-b-worker-0"
+NO_PROGRAM = 'failed to create containerd task: exec: "torchrun": executable file not found in $PATH: unknown'
+ENDED = {"terminated": {"exitCode": 1, "reason": "Error"}}
+
+
+def with_state(
+    state: dict[str, Any], last: dict[str, Any] | None = None, restarts: int = 0, init: dict[str, Any] | None = None
+) -> Callable[[list[Any]], None]:
+    """An edit that gives the container of the first pod a state, its last one, and that of an init container."""
+
+    def edit(items: list[Any]) -> None:
+        status = one(items, "Pod", FIRST)["status"]
+        own = {"name": "pytorch", "state": state, "lastState": last or {}, "restartCount": restarts}
+        status["containerStatuses"] = [own]
+        status["initContainerStatuses"] = [{"name": "fetch", "state": init, "restartCount": 0}] if init else []
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("state", "last", "restarts", "words"),
+    [
+        (
+            {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "trainer:2"'}},
+            None,
+            0,
+            ['pytorch does not run: ImagePullBackOff: Back-off pulling image "trainer:2"', "`kubectl describe pod`"],
+        ),
+        (
+            {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "hub" not found'}},
+            None,
+            0,
+            ['pytorch does not run: CreateContainerConfigError: secret "hub" not found'],
+        ),
+        (
+            {"waiting": {"reason": "RunContainerError", "message": NO_PROGRAM}},
+            None,
+            0,
+            [f"pytorch does not run: RunContainerError: {NO_PROGRAM}", "check its entry point"],
+        ),
+        (
+            {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting failed container"}},
+            {"terminated": {"exitCode": 128, "reason": "StartError", "message": NO_PROGRAM}},
+            3,
+            ["it ended 4 times, last with exit code 128 (StartError)", NO_PROGRAM, "check its entry point"],
+        ),
+        (
+            {"terminated": {"exitCode": 128, "reason": "StartError", "message": NO_PROGRAM}},
+            None,
+            0,
+            [f"pytorch has ended with exit code 128 (StartError): {NO_PROGRAM}", "check its entry point"],
+        ),
+        ({"terminated": {"exitCode": 2, "reason": "Error"}}, None, 0, ["pytorch has ended with exit code 2"]),
+    ],
+)
+def test_a_container_that_printed_nothing_says_why(
+    project: Path,
+    capsys: Capture,
+    change: Change,
+    state: dict[str, Any],
+    last: dict[str, Any] | None,
+    restarts: int,
+    words: list[str],
+) -> None:
+    change(with_state(state, last, restarts))
+    for log in ("without", "empty"):
+        if log == "empty":
+            (project / "logs" / FIRST).touch()
+            (project / "logs" / f"{FIRST}.previous").touch()
+        assert called(project, "logs", "experiment-b") == 1
+        printed = " ".join(capsys.readouterr().err.split())
+        assert [word for word in words if word not in printed] == [], printed
+        assert "    →" in printed or "→" in printed
+
+
+def test_a_restarted_container_has_the_log_before_its_restart(project: Path, capsys: Capture, change: Change) -> None:
+    change(with_state({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s"}}, ENDED, 2))
+    (project / "logs" / FIRST).touch()
+    (project / "logs" / f"{FIRST}.previous").write_text("RuntimeError: size mismatch for weight\n")
+    assert called(project, "logs", "experiment-b") == 0
+    messages = capsys.readouterr()
+    assert messages.out == "RuntimeError: size mismatch for weight\n"
+    printed = " ".join(messages.err.split())
+    assert "nothing since its last restart; before:" in printed
+    assert "CrashLoopBackOff: back-off 40s; it ended 3 times, last with exit code 1 → The last lines" in printed
+    # One that runs again prints its own lines, and says that it was restarted.
+    change(with_state({"running": {}}, ENDED, 1))
+    (project / "logs" / FIRST).write_text("step 1\n")
+    assert called(project, "logs", "experiment-b") == 0
+    messages = capsys.readouterr()
+    assert messages.out == "step 1\n"
+    assert "pytorch runs again: it was restarted once, last after exit code 1" in " ".join(messages.err.split())
+    assert "`podwright why two-teams experiment-b" in " ".join(messages.err.split())
+
+
+def test_a_failed_container_says_its_exit_code_after_its_log(project: Path, capsys: Capture, change: Change) -> None:
+    change(with_state({"terminated": {"exitCode": 137, "reason": "OOMKilled"}}))
+    (project / "logs" / FIRST).write_text("step 1\n")
+    assert called(project, "logs", "experiment-b") == 0
+    messages = capsys.readouterr()
+    assert messages.out == "step 1\n"
+    assert "exit code 137 (OOMKilled) → Raise the memory limit" in " ".join(messages.err.split())
+    assert called(project, "logs", "experiment-b", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["state"] == "pytorch has ended with exit code 137 (OOMKilled)"
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({"running": {}}, "it runs and has printed nothing yet; `podwright logs two-teams experiment-b --follow"),
+        ({"terminated": {"exitCode": 0, "reason": "Completed"}}, "has ended with exit code 0, and printed nothing"),
+    ],
+)
+def test_a_heading_is_never_alone(
+    project: Path, capsys: Capture, change: Change, state: dict[str, Any], words: str
+) -> None:
+    change(with_state(state))
+    (project / "logs" / FIRST).touch()
+    assert called(project, "logs", "experiment-b") == 0
+    assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_container_that_waits_for_an_init_container_names_it(project: Path, capsys: Capture, change: Change) -> None:
+    initializing = {"waiting": {"reason": "PodInitializing"}}
+    change(with_state(initializing, init={"waiting": {"reason": "ErrImagePull", "message": "no such image"}}))
+    assert called(project, "logs", "experiment-b") == 1
+    assert "fetch does not run: ErrImagePull: no such image" in " ".join(capsys.readouterr().err.split())
+    change(with_state({"running": {}}, init={"terminated": {"exitCode": 0, "reason": "Completed"}}))
+    (project / "logs" / FIRST).write_text("step 1\n")
+    assert called(project, "logs", "experiment-b") == 0
+    assert "fetch" not in capsys.readouterr().err
+
+
+def test_a_sidecar_that_was_restarted_hides_no_failure(project: Path, capsys: Capture, change: Change) -> None:
+    """An init container that restarts always runs beside the others, which do not wait for it."""
+
+    def with_sidecar(items: list[Any]) -> None:
+        with_state(ENDED, init={"running": {}})(items)
+        pod = one(items, "Pod", FIRST)
+        pod["spec"]["initContainers"] = [{"name": "fetch", "restartPolicy": "Always"}]
+        pod["status"]["initContainerStatuses"][0] |= {"lastState": ENDED, "restartCount": 1}
+
+    change(with_sidecar)
+    assert called(project, "logs", "experiment-b") == 1
+    assert "pytorch has ended with exit code 1" in " ".join(capsys.readouterr().err.split())
+
+
+def test_machines_get_the_same_exit_code(project: Path, capsys: Capture, change: Change) -> None:
+    change(with_state(ENDED))
+    (project / "logs" / FIRST).touch()
+    assert called(project, "logs", "experiment-b", "--json") == 1
+    assert json.loads(capsys.readouterr().out)["state"].startswith("pytorch has ended with exit code 1")
+    (project / "logs" / FIRST).write_text("step 1\n")
+    assert called(project, "logs", "experiment-b", "--json") == 0
+
+
+def test_a_pod_requests_the_most_that_runs_at_a_time() -> None:
+    def container(cpu: str, **more: Any) -> dict[str, Any]:
+        return {"resources": {"requests": {"cpu": cpu}}, **more}
+
+    sidecar = container("1", restartPolicy="Always")
+    assert of_pod({"containers": [container("2"), container("3")]}) == {"cpu": 5000}
+    assert of_pod({"containers": [container("2")], "initContainers": [container("4"), container("3")]}) == {"cpu": 4000}
+    assert of_pod({"containers": [container("2")], "initContainers": [sidecar]}) == {"cpu": 3000}
+    # The second init container runs beside the sidecar that was started before it.
+    assert of_pod({"containers": [container("2")], "initContainers": [sidecar, container("4")]}) == {"cpu": 5000}
+    assert of_pod({"containers": [container("2")], "initContainers": [container("4"), sidecar]}) == {"cpu": 4000}
+
+
+def test_following_says_how_the_container_ended_meanwhile(
+    project: Path, capsys: Capture, change: Change, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "logs" / FIRST).write_text("step 1\n")
+    stream = kubectl_module.Kubectl.stream
+
+    def ends(*arguments: Any) -> None:
+        stream(*arguments)
+        change(with_state(ENDED))
+
+    monkeypatch.setattr(kubectl_module.Kubectl, "stream", ends)
+    assert called(project, "logs", "experiment-b", "--follow") == 0
+    assert "pytorch has ended with exit code 1" in " ".join(capsys.readouterr().err.split())
+
+
+def test_ranks_are_counted_by_the_launchers_own_number(project: Path, capsys: Capture, change: Change) -> None:
+    def launched(items: list[Any]) -> None:
+        for item in items:
+            if item["kind"] == "Pod" and "experiment-b" in item["metadata"]["name"]:
+                item["spec"]["containers"][0]["command"] = ["torchrun", "--nproc-per-node=1", "train.py"]
+
+    change(launched)
+    (project / "logs/experiment-b-worker-1").write_text("second\n")
+    assert called(project, "logs", "experiment-b", "--rank", "1") == 0
+    assert capsys.readouterr().out == "second\n"
+    assert called(project, "logs", "experiment-b", "--rank", "2") == 2
+    assert "its 2 pods have ranks 0 to 1" in capsys.readouterr().err
 
 
 def test_the_slowest_rank_is_named_with_its_node(project: Path, capsys: Capture) -> None:

@@ -24,7 +24,8 @@ JOBS = f"""
 jobs:
   llama:
     {{kind: sbatch, team: research, group: h200, priority: training, image: "{IMAGE}", nodes: 4,
-     command: [torchrun, train.py, --name, it's], env: {{NOTE: "a b"}}, folders: {{/scratch: /opt/dlami/nvme}}}}
+     command: [/opt/bin/torchrun, --nnodes=9, --max-restarts=2, train.py, --name, it's],
+     env: {{NOTE: "a b"}}, folders: {{/scratch: /opt/dlami/nvme}}}}
   one: {{kind: sbatch, team: product, group: h200, image: /fsx/images/llm.sqsh, accelerators: 1, command: [nvidia-smi],
          borrow: true, time_limit_minutes: 90, auto_resume: false}}
 """
@@ -122,8 +123,8 @@ def test_a_script_does_in_bash_what_its_job_says(project: Path, monkeypatch: pyt
     assert lines[2] == "--container-mounts=/fsx:/fsx,/home:/home,/opt/dlami/nvme:/scratch"
     notices = [line.strip("<>") for line in lines if line.startswith("<")]
     assert notices == [
-        "--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=node-1:29500", "--nproc-per-node=8", "train.py", "--name",
-        "it's", "a b",
+        "--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=node-1:29500", "--nproc-per-node=8", "--max-restarts=2",
+        "train.py", "--name", "it's", "a b",
     ]  # fmt: skip
     last = script(project, "one").splitlines()[-1]
     assert last == "srun --container-image=/fsx/images/llm.sqsh --container-mounts=/fsx:/fsx,/home:/home nvidia-smi"

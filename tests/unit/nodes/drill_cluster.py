@@ -27,7 +27,9 @@ def node(id: str, health: str = "Schedulable", *, ready: bool = True, boot: str 
     }
 
 
-def pod(uid: str, on: str, job: str = "llama", *, ready: bool = True, kind: str = "HyperPodPyTorchJob") -> Any:
+def pod(
+    uid: str, on: str, job: str = "llama", *, ready: bool = True, kind: str = "HyperPodPyTorchJob", restarts: int = 0
+) -> Any:
     """A pod of a job of team research."""
     return {
         "metadata": {
@@ -40,6 +42,7 @@ def pod(uid: str, on: str, job: str = "llama", *, ready: bool = True, kind: str 
         "status": {
             "phase": "Running" if ready else "Pending",
             "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
+            "containerStatuses": [{"name": "main", "restartCount": restarts}],
         },
     }
 

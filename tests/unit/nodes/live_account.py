@@ -2,7 +2,8 @@
 
 import json
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from loopback import Call, Reply
@@ -25,28 +26,41 @@ ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefabcdef"
 PLAN = "arn:aws:sagemaker:us-west-2:111122223333:training-plan/q1"
 
 
-def node(number: int) -> dict[str, Any]:
+def node(number: int, group: str = "h200") -> dict[str, Any]:
     status = "Failure" if number == 7 else "Running"
     return {
-        "InstanceGroupName": "h200",
+        "InstanceGroupName": group,
         "InstanceId": f"i-{number:017x}",
         "InstanceType": "ml.p5en.48xlarge",
-        "LaunchTime": 1795262430,
+        "LaunchTime": 1795262430 + number,
         "InstanceStatus": {"Status": status, "Message": "hardware" if number == 7 else ""},
     }
 
 
-def answers(asked: dict[str, Any], nodes: int) -> dict[str, Any]:
-    """What each operation answers; nodes come in pages of a hundred."""
+def _page(asked: dict[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
+    """A page of at most a hundred nodes, filtered and sorted as asked."""
+    groups = [name for name, size in sizes.items() for _ in range(size)]
+    text = asked.get("InstanceGroupNameContains", "")
+    numbers = [number for number, group in enumerate(groups) if text in group]
+    if asked.get("SortOrder") == "Descending":
+        numbers.reverse()
     first = int(asked.get("NextToken", 0))
-    more = {"NextToken": str(first + 100)} if first + 100 < nodes else {}
-    group = {
-        "InstanceGroupName": "h200",
-        "CurrentCount": 149,
-        "TargetCount": 150,
-        "Status": "Degraded",
-        "TrainingPlanArn": PLAN,
-    }
+    more = {"NextToken": str(first + 100)} if first + 100 < len(numbers) else {}
+    return {"ClusterNodeSummaries": [node(number, groups[number]) for number in numbers[first : first + 100]], **more}
+
+
+def answers(asked: dict[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
+    """The answer to `asked` of each operation, for groups of `sizes` nodes."""
+    groups = [
+        {
+            "InstanceGroupName": name,
+            "CurrentCount": size - 1,
+            "TargetCount": size,
+            "Status": "Degraded",
+            "TrainingPlanArn": PLAN,
+        }
+        for name, size in sizes.items()
+    ]
     config = {"ComputeQuotaResources": [{"InstanceType": "ml.p5en.48xlarge", "Count": 100}]}
     quota = {
         "ComputeQuotaArn": "arn",
@@ -63,13 +77,10 @@ def answers(asked: dict[str, Any], nodes: int) -> dict[str, Any]:
         "DescribeCluster": {
             "ClusterArn": ARN,
             "ClusterStatus": "InService",
-            "InstanceGroups": [group],
+            "InstanceGroups": groups,
             "NodeProvisioningMode": "Continuous",
         },
-        "ListClusterNodes": {
-            "ClusterNodeSummaries": [node(number) for number in range(first, min(first + 100, nodes))],
-            **more,
-        },
+        "ListClusterNodes": _page(asked, sizes),
         "ListClusterEvents": {
             "Events": [
                 {
@@ -118,21 +129,26 @@ class Cluster:
             {"name": "cpu", "total": "19584", "borrowed": "0"},
         ]
         used = {"flavorsUsage": [{"name": "p5en", "resources": resources}], "admittedWorkloads": 3}
+        nominal = [{"name": "nvidia.com/gpu", "nominalQuota": "800"}, {"name": "cpu", "nominalQuota": "19200"}]
+        spec = {"resourceGroups": [{"flavors": [{"name": "p5en", "resources": nominal}]}]}
+        research = {"name": "hyperpod-ns-research-clusterqueue"}
         return [
-            {"metadata": {"name": "hyperpod-ns-research-clusterqueue"}, "status": used | {"pendingWorkloads": 2}},
+            {"metadata": research, "spec": spec, "status": used | {"pendingWorkloads": 2}},
             {"metadata": {"name": "hyperpod-ns-guests-clusterqueue"}, "status": {}},
         ]
 
 
 @dataclass
 class Sagemaker:
-    """SageMaker's API with a cluster of so many nodes, each answer after so many seconds."""
+    """SageMaker's API with one cluster, for a server on loopback."""
 
-    nodes: int = 150
+    sizes: Mapping[str, int] = field(default_factory=lambda: {"h200": 150})
+    """Nodes of each instance group."""
     seconds: float = 0.0
+    """Delay of each answer."""
 
     def __call__(self, call: Call) -> Reply:
-        """One answer."""
+        """Answer one call."""
         time.sleep(self.seconds)
         operation = call.headers["X-Amz-Target"].rpartition(".")[2]
-        return Reply(body=json.dumps(answers(json.loads(call.body), self.nodes)[operation]).encode())
+        return Reply(body=json.dumps(answers(json.loads(call.body), self.sizes)[operation]).encode())

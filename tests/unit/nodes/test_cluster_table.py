@@ -1,5 +1,6 @@
 import io
 import json
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -131,6 +132,21 @@ def test_report(tmp_path: Path) -> None:
     assert [node["id"] for node in made["nodes"]] == ["i-0000"]
     assert made["sandbox"] is None
     assert made["recorded_only"] == {}
+
+
+def test_stacks_and_nodes_are_asked_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = threading.Barrier(len(STACKS) + 1, timeout=300)
+    usual = Pages.paginate
+
+    def paginate(self: Pages, **request: Any) -> list[dict[str, Any]]:
+        if self.operation in ("list_stack_resources", "list_cluster_nodes"):
+            together.wait()
+        return usual(self, **request)
+
+    monkeypatch.setattr(Pages, "paginate", paginate)
+    made = found(tmp_path, nodes(1))
+    assert [stack["resources"] for stack in made["stacks"]] == [3, 1]
+    assert len(made["nodes"]) == 1
 
 
 def test_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

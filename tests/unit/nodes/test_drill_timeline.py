@@ -10,6 +10,7 @@ from podwright.config.catalog.drills import drill_kinds
 from podwright.config.settings.observability import Targets
 from podwright.operations.drills.record import record
 from podwright.operations.nodes.follow import Events, follow
+from podwright.operations.nodes.snapshot import Job, job_of
 from podwright.operations.nodes.timeline import Action, Timeline
 
 PENDING_REBOOT = [node(BROKEN, "UnschedulablePendingReboot", tainted=True), node(OTHER)]
@@ -81,6 +82,16 @@ def test_a_reboot_keeps_node_and_pods() -> None:
     assert marks["resumed"] == 260
 
 
+def test_containers_that_restart_between_two_reads_were_interrupted() -> None:
+    again = [node(BROKEN, boot="2"), node(OTHER)]
+    quick = [*REBOOTED[:2], Moment(90, BOTH, again, [pod("a", BROKEN, restarts=1), pod("b", OTHER)])]
+    timeline, _ = followed(quick, "reboot")
+    assert (timeline.done, timeline.marks["resumed"] - timeline.begun) == (True, 90)
+    untouched = [*quick[:2], Moment(90, BOTH, again, [pod("a", BROKEN), pod("b", OTHER)])]
+    timeline, _ = followed(untouched, "reboot", seconds=600)
+    assert not timeline.done
+
+
 def test_a_node_that_is_only_marked_is_not_back() -> None:
     timeline, _ = followed([WHOLE, Moment(20, BOTH, MARKED, WHOLE.pods)], "replace", seconds=600)
     assert list(timeline.marks) == ["labelled", "tainted"]
@@ -120,6 +131,21 @@ def test_without_kubernetes_the_api_shows_a_replacement() -> None:
 def test_pods_that_every_node_has_are_no_jobs(kind: str) -> None:
     drill_cluster = DrillCluster([Moment(-1, BOTH, WHOLE.nodes, [pod("a", BROKEN, kind=kind)])])
     assert drill_cluster.observer().observe().jobs == {}
+
+
+def test_a_ray_job_is_the_same_with_another_cluster() -> None:
+    def of_cluster(cluster: str, labels: dict[str, str]) -> dict[str, Any]:
+        owner = {"kind": "RayCluster", "name": cluster, "controller": True}
+        return {"metadata": {"namespace": "team", "labels": labels, "ownerReferences": [owner]}}
+
+    name = {"app.kubernetes.io/name": "tune"}
+    assert (
+        job_of(of_cluster("tune-t9xpz", name))
+        == job_of(of_cluster("tune-p4hnh", name))
+        == Job("team", "RayJob", "tune")
+    )
+    assert job_of(of_cluster("tune", name)) == Job("team", "RayCluster", "tune")
+    assert job_of(of_cluster("other", {})) == Job("team", "RayCluster", "other")
 
 
 def test_a_group_that_lost_another_node_meanwhile_is_not_whole() -> None:

@@ -75,10 +75,11 @@ def test_a_look(live: Callable[..., Live], server: Server) -> None:
     assert report["plans"][0]["until"] == "2100-01-01T00:00+00:00"
     guests, research = report["teams"]
     assert (research["used"], research["borrowed"], research["waiting"]) == (
-        {"nvidia.com/gpu": 816},
+        {"cpu": 19584, "nvidia.com/gpu": 816},
         {"nvidia.com/gpu": 16},
         2,
     )
+    assert research["guaranteed"] == {"cpu": 19200, "nvidia.com/gpu": 800}
     assert (guests["quota"], guests["used"]) == (None, {})
     assert f"--selector={HEALTH_LABEL}!=Schedulable" in cluster.asked, "all nodes would be many megabytes"
     text = shown(report)

@@ -4,15 +4,15 @@ import itertools
 import json
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from podwright.lifecycle_scripts.podwright_node.runner import commands, deadline, steps
+from podwright.lifecycle_scripts.podwright_node.runner import commands, deadline, lock, steps
 from podwright.lifecycle_scripts.podwright_node.runner.applies import Only
 from podwright.lifecycle_scripts.podwright_node.runner.failure import Failure
 from podwright.lifecycle_scripts.podwright_node.runner.lock import held
@@ -20,12 +20,21 @@ from podwright.lifecycle_scripts.podwright_node.runner.log import Log
 from podwright.lifecycle_scripts.podwright_node.runner.node import Node
 from podwright.lifecycle_scripts.podwright_node.runner.retry import pauses, retry
 from podwright.lifecycle_scripts.podwright_node.runner.steps import Step, run
+from waiting import CEILING_SECONDS, VirtualClock, late_once
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Node]:
     with Log(tmp_path / "log.jsonl") as log:
         yield Node(tmp_path, {"cluster": {"name": "test", "lifecycle": "strict"}}, "workers", "ml.m5.4xlarge", log)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> VirtualClock:
+    """The clock of the deadlines. The runner itself keeps the real one, on which no test comes near a limit."""
+    clock = VirtualClock()
+    monkeypatch.setattr(deadline, "time", clock)
+    return clock
 
 
 def events(node: Node) -> list[dict[str, Any]]:
@@ -64,9 +73,17 @@ def test_each_step_comes_after_those_that_it_needs(node: Node) -> None:
 
 
 def test_steps_that_need_nothing_of_each_other_run_at_the_same_time(node: Node) -> None:
-    meeting = threading.Barrier(3, timeout=120)
+    meeting = threading.Barrier(3, timeout=CEILING_SECONDS)
     done: list[str] = []
     assert run([step(name, done, meanwhile=meeting.wait) for name in "abc"], node)
+
+
+def test_a_step_waits_for_its_own_needs_alone(node: Node) -> None:
+    """Step a ends after c, which needs b, so c starts while a still runs."""
+    done, c_has_run = list[str](), threading.Event()
+    waits = step("a", done, meanwhile=lambda: c_has_run.wait(CEILING_SECONDS))
+    assert run([waits, step("b", done), step("c", done, "b", meanwhile=c_has_run.set)], node)
+    assert done == ["b", "c", "a"]
 
 
 def test_does_nothing_where_all_is_so_already(node: Node) -> None:
@@ -121,40 +138,37 @@ def test_a_file_is_put_in_place_whole(node: Node) -> None:
 
 def test_a_step_that_takes_too_long_fails_and_its_command_is_gone(node: Node, tmp_path: Path) -> None:
     def apply(node: Node) -> None:
-        node.run("sh", "-c", f"echo $$ >{tmp_path}/pid; sleep 600")
+        node.run("sh", "-c", f"echo $$ >{tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; sleep 3600")
 
-    began = time.monotonic()
-    assert not run([Step("a", lambda node: True, lambda node: False, apply, seconds=3)], node)
-    assert time.monotonic() - began < 300
+    with late_once((tmp_path / "pid").exists) as limits:
+        assert not run([Step("a", lambda node: True, lambda node: False, apply, seconds=100)], node)
+    assert limits[0] <= 100, "the command has no more time than its step"
     (error,) = [event["error"] for event in events(node) if event["event"] == "error"]
     assert "did not end in" in error
     assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
 
 
-def test_a_step_out_of_time_changes_nothing_more(node: Node) -> None:
+def test_a_step_out_of_time_changes_nothing_more(node: Node, clock: VirtualClock) -> None:
     def apply(node: Node) -> None:
-        time.sleep(0.2)
+        clock.sleep(301)
         node.write("/etc/a", "too late")
 
-    assert not run([Step("a", lambda node: True, lambda node: False, apply, seconds=0.1)], node)
-    assert "was not through in 0 s" in events(node)[-1]["error"]
+    assert not run([Step("a", lambda node: True, lambda node: False, apply, seconds=300)], node)
+    assert "was not through in 300 s" in events(node)[-1]["error"]
     assert not node.path("/etc/a").exists()
 
 
-def test_nobody_waits_for_a_step_that_hangs_in_the_kernel(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_hangs_in_the_kernel_holds_no_other_step(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "GRACE_SECONDS", 0.1)
     forever, done = threading.Event(), list[str]()
-    hangs = step("a", done, meanwhile=forever.wait)
-    began = time.monotonic()
+    hangs = step("a", done, meanwhile=lambda: forever.wait(CEILING_SECONDS))
     assert not run([replace(hangs, seconds=0.1), step("b", done, "a"), step("c", done)], node)
-    assert time.monotonic() - began < 120
     assert outcomes(node) == {"a": "failed", "b": "held", "c": "changed"}
     assert "hangs where no signal reaches it" in events(node)[-1]["error"]
     forever.set()
 
 
-def test_a_step_is_tried_as_often_as_it_says(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deadline, "PATIENCE", 0.01)
+def test_a_step_is_tried_as_often_as_it_says(node: Node, clock: VirtualClock) -> None:
     tried: list[int] = []
 
     def apply(node: Node) -> None:
@@ -176,20 +190,25 @@ def test_pauses_grow_to_a_limit_and_differ() -> None:
     assert first != list(itertools.islice(pauses(1, 8), 8))
 
 
-def test_retrying_ends_with_what_was_seen_last(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deadline, "PATIENCE", 0.01)
+def test_retrying_ends_with_the_last_failure(node: Node, clock: VirtualClock) -> None:
     observed = itertools.count(1)
 
     def observe() -> None:
         raise Failure(f"look {next(observed)}", "look again")
 
-    with pytest.raises(Failure, match=r"look [2-9]\d*; look again"):
+    with pytest.raises(Failure, match="look again") as last:
         retry(node, observe, seconds=10, what="looking")
+    reads = next(observed) - 1
+    assert reads > 2
+    assert str(last.value) == f"look {reads}; look again"
+    assert clock.now == 10
 
 
-@pytest.mark.parametrize("second", [["sleep", "1"], ["true"]], ids=["a command is cut short", "none begins any more"])
-def test_an_attempt_out_of_time_hides_nothing(node: Node, monkeypatch: pytest.MonkeyPatch, second: list[str]) -> None:
-    monkeypatch.setattr(deadline, "pause", lambda seconds: time.sleep(0.25 if second == ["true"] else 0))
+@pytest.mark.parametrize("second", [["sleep", "3600"], ["true"]], ids=["a command is cut short", "no other begins"])
+def test_an_attempt_out_of_time_hides_nothing(
+    node: Node, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, second: list[str]
+) -> None:
+    monkeypatch.setattr(deadline, "pause", lambda seconds: clock.sleep(10 if second == ["true"] else 9.9))
     reads = itertools.count()
 
     def observe() -> None:
@@ -198,7 +217,7 @@ def test_an_attempt_out_of_time_hides_nothing(node: Node, monkeypatch: pytest.Mo
         node.run(*second)
 
     with pytest.raises(Failure, match="7 of 8 GPUs"):
-        retry(node, observe, seconds=0.2, what="looking")
+        retry(node, observe, seconds=10, what="looking")
 
 
 @pytest.mark.parametrize(
@@ -232,19 +251,26 @@ def test_where_a_step_applies(tmp_path: Path, condition: Only, holds: bool) -> N
 
 
 def test_one_run_at_a_time(tmp_path: Path) -> None:
-    lock = tmp_path / "run/podwright.lock"
-    with held(lock), pytest.raises(Failure, match="another run, or a command that it left behind"), held(lock, 0.1):
+    file = tmp_path / "run/podwright.lock"
+    with held(file), pytest.raises(Failure, match="another run, or a command that it left behind"), held(file, 0.1):
         pytest.fail("two runs at once")
 
 
-def test_what_a_killed_run_left_behind_is_waited_for(tmp_path: Path) -> None:
-    lock = tmp_path / "run/podwright.lock"
-    with held(lock):
-        left = subprocess.Popen(["sleep", "0.5"], pass_fds=commands.INHERITED)
-    began = time.monotonic()
-    with held(lock):
-        assert time.monotonic() - began > 0.3
-    assert left.wait() == 0
+def test_a_run_waits_for_the_commands_of_a_killed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "run/podwright.lock"
+    with held(file):
+        left = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=commands.INHERITED)
+    pauses = list[float]()
+
+    def pause(seconds: float) -> None:
+        """Let the command end while the lock is waited for."""
+        pauses.append(seconds)
+        left.communicate()
+
+    monkeypatch.setattr(lock, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=pause))
+    with held(file):
+        assert left.returncode == 0
+    assert len(pauses) == 1
 
 
 def test_reads_a_node_as_slurm_and_eks_know_it(node: Node) -> None:

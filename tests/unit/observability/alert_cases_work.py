@@ -191,7 +191,7 @@ TEAMS = (
         },
         (20, 59),
     ),
-    # The clock begins on a Thursday: minute 5,760 is Monday. The test's budget of research is 40 hours a week.
+    # The test's budget of research is 40 hours a week.
     Case(
         "BudgetNear",
         {gpus("kueue_cluster_queue_resource_usage"): "8x400"},
@@ -203,16 +203,18 @@ TEAMS = (
     ),
     Case(
         "BudgetReached",
-        {gpus("kueue_cluster_queue_resource_usage"): "8x330 0x5500"},
-        250, 310, 5765,
+        {gpus("kueue_cluster_queue_resource_usage"): "8x330 0x100"},
+        250, 310, 365,
         {**TEAM, "period": "week"},
         "research has used 102% of its accelerator-hours of this week: its budget is reached",
         # Four hours at the end of a week, and three at the beginning of the next.
         {
-            gpus("kueue_cluster_queue_resource_usage"): "0x5519 8x420 0x100",
-            gpus("kueue_cluster_queue_resource_usage", "product"): "8x6000",
+            gpus("kueue_cluster_queue_resource_usage"): "0x119 8x420 0x100",
+            gpus("kueue_cluster_queue_resource_usage", "product"): "8x600",
         },
-        (5755, 5770, 5940),
+        (355, 370, 540),
+        # Monday begins at minute 5,760 of the clock, and so at minute 360 of these histories.
+        begins=5_400,
     ),
     Case(
         "SlurmQueueWaiting",

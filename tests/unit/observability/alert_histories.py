@@ -29,6 +29,8 @@ class Case:
     near: dict[str, str]
     """At no minute of `still` does it fire."""
     still: tuple[int, ...]
+    begins: int = 0
+    """The minute of promtool's clock at which both histories begin. That clock begins on a Thursday, at midnight."""
 
 
 def s(metric: str, **labels: str) -> str:

@@ -4,6 +4,7 @@ The calls are played: each takes a minute of a clock that nothing else moves. Wh
 """
 
 import io
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -48,7 +49,7 @@ SLOW = {
     "gate prod": (ACCOUNT, "gates.command.Keeper"),
     "canary prod": (ACCOUNT, "canary.command.cluster"),
     "node reboot prod i-0123456789abcdef0": (ACCOUNT, "nodes.command.cluster_nodes"),
-    "report prod": ("report.command.synthesized",),
+    "report prod": ("cdk.synthesis.synthesize",),
     "simulate prod --generate 3d": ("simulation.command.simulation",),
     "images list two-teams --sandbox": ("artifacts.images.images",),
     "image check none": ("artifacts.image_check._opened",),
@@ -93,8 +94,10 @@ class Heard:
 @pytest.mark.parametrize("kind", [io.StringIO, Screen])
 @pytest.mark.parametrize("command", SLOW)
 def test_something_is_said_before_each_slow_call(
-    command: str, kind: type[io.StringIO], monkeypatch: pytest.MonkeyPatch
+    command: str, kind: type[io.StringIO], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    # Otherwise an earlier run's assembly would make the synthesis unnecessary.
+    monkeypatch.setattr("podwright.operations.cdk.store.FOLDER", tmp_path)
     heard = Heard(kind())
     monkeypatch.setattr(sys, "stderr", heard.stream)
     monkeypatch.setattr(sys, "stdout", io.StringIO())
@@ -149,11 +152,21 @@ def test_what_takes_long_is_said_again_less_and_less_often(capsys: pytest.Captur
     assert 8 < len(lines) < 20
 
 
-def test_a_program_that_works_is_said_to(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_works_is_said_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends once it was said to be at work."""
+    original = Waiting.tick
+
+    def tick(waiting: Waiting) -> None:
+        original(waiting)
+        (tmp_path / "heard").touch()
+
+    monkeypatch.setattr(Waiting, "tick", tick)
     monkeypatch.setattr("podwright.operations.output.moving._SILENCE_SECONDS", (0.0, 0.0))
-    done = followed([sys.executable, "-c", "import time; time.sleep(2); print('made')"], "evaluating")
+    done = followed(["sh", "-c", "until [ -e heard ]; do sleep 0.05; done; echo made"], "evaluating", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "made\n", "")
-    assert "evaluating, 0:0" in capsys.readouterr().err
+    assert re.search(r"^evaluating, \d+:\d\d …$", capsys.readouterr().err, re.MULTILINE)
 
 
 def test_a_program_that_is_interrupted_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,3 +108,19 @@ def test_a_profile_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "acme-prod")
     with pytest.raises(CommandError, match=r"incomplete: The config profile \(acme-prod\) could not be found"):
         account_of(ENVIRONMENT, Path(), sandbox=False)
+
+
+def test_clients_of_an_account_come_from_one_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each session lists all services and reads their endpoints again."""
+    sessions = []
+    session = boto3.Session
+
+    def counted(*keys: str, region_name: str) -> boto3.Session:
+        sessions.append(session(*keys, region_name=region_name))
+        return sessions[-1]
+
+    monkeypatch.setattr(boto3, "Session", counted)
+    account = Account("111122223333", "us-west-2", "http://localhost:1", {})
+    assert account.client("s3") is account.client("s3")
+    assert account.client("sts") is not account.client("s3")
+    assert len(sessions) == 1

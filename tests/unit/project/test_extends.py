@@ -228,3 +228,23 @@ def test_show_says_where_each_value_comes_from(project: Path, capsys: pytest.Cap
     assert lines["endpoint: private"] == "default"
     assert cli.main(["show", "west", "--origins", "--json", "--project", str(project)]) == 0
     assert '"instance_groups.h100.count": "environments/west.yaml:4"' in capsys.readouterr().out
+
+
+def test_two_files_of_one_path_are_both_known(tmp_path: Path) -> None:
+    """Below a linked folder `..` leads out of the link, and a path without `..` leads elsewhere."""
+    shared = tmp_path / "shared"
+    (shared / "team").mkdir(parents=True)
+    environments = tmp_path / "environments"
+    environments.mkdir()
+    (environments / "team").symlink_to(shared / "team")
+    (environments / "base.yaml").write_text(f"region: us-west-2\n{BASE}")
+    (shared / "base.yaml").write_text("tags: {owner: research}\n")
+    (shared / "team/more.yaml").write_text("extends: ../base.yaml\n")
+    (environments / "dev.yaml").write_text("extends: [base.yaml, team/more.yaml]\n")
+    source = Project.at(tmp_path).load("dev").source
+    files = {file.resolve() for file in source.files.values()}
+    assert files == {
+        *(environments / name for name in ("dev.yaml", "base.yaml")),
+        *(shared / name for name in ("base.yaml", "team/more.yaml")),
+    }
+    assert source.file_of(("tags", "owner")) == environments / "team/../base.yaml"

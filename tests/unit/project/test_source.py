@@ -1,6 +1,5 @@
 """Reading YAML: scalars as written, a place for every value, and a finding for whatever cannot be read."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from podwright.config.errors import InvalidFile
 from podwright.config.findings import Finding
 from podwright.config.loading.source import parse_source, read_source
+from waiting import counted
 
 
 def data(text: str) -> object:
@@ -152,10 +152,11 @@ def test_all_repeated_keys_are_found_together() -> None:
     ],
     ids=["lists of lists", "merges", "open brackets", "open braces"],
 )
-def test_bombs_are_defused_in_time(bomb: str) -> None:
-    start = time.process_time()
-    assert refused(bomb[:60_000]).id == "YML001"
-    assert time.process_time() - start < 10
+def test_bombs_are_defused(bomb: str) -> None:
+    """A reader that expands aliases makes some five million values of the first one."""
+    finding, calls = counted(lambda: refused(bomb[:60_000]))
+    assert finding.id == "YML001"
+    assert calls < 1_000_000
 
 
 def test_file_that_is_not_there(tmp_path: Path) -> None:

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 from botocore.stub import Stubber
 
+from podwright.config.errors import CommandError
 from podwright.operations import cli
 from podwright.operations.aws.account import Account
-from podwright.operations.pipeline import cache
+from podwright.operations.cdk.store import VALIDATION_REPORT
+from podwright.operations.pipeline import cache, synth
 from podwright.operations.pipeline.builds import waiting
+from podwright.planning.delivery.pipeline_steps import ASSEMBLY
 from promotion_project import GITHUB, PIPELINE, write_project
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -263,6 +266,29 @@ def test_protecting_without_an_assembly_says_where_it_comes_from(
     write_project(tmp_path)
     assert pipeline(tmp_path, "protect", "prod") == 2
     assert "podwright pipeline synth" in capsys.readouterr().err
+
+
+def test_the_validators_report_of_an_earlier_synthesis_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With CDK_VALIDATION=false the app leaves the report of the run before."""
+    write_project(tmp_path)
+    (tmp_path / "cdk.json").unlink(missing_ok=True)
+    report = tmp_path / ASSEMBLY / VALIDATION_REPORT
+    report.parent.mkdir()
+    violation = {"description": "no such property", "severity": "error", "violatingConstructs": []}
+    failed = {"pluginName": "Validator", "conclusion": "failure", "violations": [violation]}
+    report.write_text(json.dumps({"pluginReports": [failed]}))
+    monkeypatch.setattr(synth, "synthesize_app", lambda *_: None)
+    assert synth.synthesize(tmp_path) == report.parent
+    again = json.dumps({"pluginReports": [failed]})
+
+    def refused_again(*_: object) -> None:
+        report.write_text(again)
+
+    monkeypatch.setattr(synth, "synthesize_app", refused_again)
+    with pytest.raises(CommandError, match="Validator: no such property"):
+        synth.synthesize(tmp_path)
 
 
 @pytest.fixture

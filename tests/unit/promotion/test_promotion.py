@@ -4,7 +4,7 @@ import json
 import os
 import shlex
 import signal
-import time
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from podwright.operations.promotion.record import Bucket, Entry, Folder, Record
 from podwright.operations.promotion.run import Promotion, StepFailed, advice
 from podwright.planning.delivery.pipeline_steps import EXECUTION_ROLES, Kind, Step, steps
 from refusals import refusal
+from waiting import until
 
 
 def step(environment: str | None, kind: Kind, needs: tuple[str, ...], *commands: str, stage: str | None = None) -> Step:
@@ -75,8 +76,13 @@ class PromotionRuns:
         return Promotion(**values | changes)
 
     def run(self, content: Content = FIRST, approve: str | None = "them", **changes: Any) -> bool:
-        with only_promotion(self.folder / ".podwright/promotion", lambda: self.shown.append("waits")) as lock:
+        with only_promotion(self.folder / ".podwright/promotion", self.wait) as lock:
             return self.promotion(content, **changes).run(lambda _: approve, lock)
+
+    def wait(self) -> None:
+        """Note that a promotion waits for a command, and let that end."""
+        self.shown.append("waits")
+        (self.folder / "go").touch()
 
     @property
     def trace(self) -> list[str]:
@@ -302,7 +308,8 @@ def _entry(account: PromotionRuns, name: str) -> Entry | None:
     return account.record.of(name, FIRST.of(environment))
 
 
-SLOW = "echo begin >> trace; sleep 0.6; echo end >> trace"
+SLOW = "echo begin | tee -a trace; until [ -e go ]; do sleep 0.05; done; echo end >> trace"
+"""A command that ends once the file `go` exists."""
 
 
 def test_a_command_that_outlives_its_promotion_is_waited_for(account: PromotionRuns) -> None:
@@ -316,10 +323,7 @@ def test_a_command_that_outlives_its_promotion_is_waited_for(account: PromotionR
             account.run(steps=steps)
         finally:
             os._exit(1)
-    deadline = time.monotonic() + 10
-    while "begin" not in account.trace:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: "begin" in account.trace, "the command has begun")
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
     assert account.run(steps=steps)
@@ -337,25 +341,18 @@ def test_two_promotions_at_a_time_are_refused(account: PromotionRuns) -> None:
     assert account.run()
 
 
-def test_an_interrupt_waits_for_the_command(account: PromotionRuns, tmp_path: Path) -> None:
+def test_an_interrupt_waits_for_the_command(account: PromotionRuns) -> None:
     steps = failing("dev.deploy", "trap '' INT; " + SLOW)
-    process = os.fork()
-    if not process:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
-            account.run(steps=steps)
-        except KeyboardInterrupt:
-            os._exit(130)
-        os._exit(1)
-    while "begin" not in account.trace:
-        assert os.waitpid(process, os.WNOHANG) == (0, 0), "it ended before its command began"
-        time.sleep(0.01)
-    # The command may say so before the call that starts it has returned. Interrupted there, the promotion would leave
-    # the wait to the next one, which `test_a_command_that_outlives_its_promotion_is_waited_for` looks at.
-    time.sleep(0.3)
-    os.kill(process, signal.SIGINT)
-    _, status = os.waitpid(process, 0)
-    assert (os.WEXITSTATUS(status), account.trace[-1]) == (130, "end")
+
+    def interrupt(line: str) -> None:
+        """Interrupt the promotion while it waits for the command, which ends a moment later."""
+        if line == "begin":
+            threading.Timer(0.2, (account.folder / "go").touch).start()
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        account.run(steps=steps, show=interrupt)
+    assert account.trace[-1] == "end"
     assert account.run(steps=steps)
 
 

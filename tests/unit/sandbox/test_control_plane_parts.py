@@ -5,11 +5,11 @@ import errno
 import json
 import os
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
 import sys
-import time
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,21 +24,26 @@ from filelock import FileLock
 
 from podwright.config.errors import CommandError
 from podwright.config.settings.cluster import Eks
+from podwright.planning.helm.operators import OPERATORS
 from podwright.sandbox.control_plane import install as installation
+from podwright.sandbox.control_plane import processes as control_plane_processes
 from podwright.sandbox.control_plane import toolchain, webhooks
 from podwright.sandbox.control_plane.cache import Cache, State
 from podwright.sandbox.control_plane.control_plane import ControlPlane, pins_for
 from podwright.sandbox.control_plane.go_modules import EDITED, go_mod, go_sum, linker_flags
 from podwright.sandbox.control_plane.install import install
 from podwright.sandbox.control_plane.kubectl import write_objects
-from podwright.sandbox.control_plane.operators import CONFIGURATION, NAMES, Name, operator, release
+from podwright.sandbox.control_plane.operators import CONFIGURATION, Name, operator, release
 from podwright.sandbox.control_plane.pins import Edit, GoModule, Part, Pins, Wheel, pins
 from podwright.sandbox.control_plane.processes import Component, Ports, Processes, is_alive
-from podwright.sandbox.control_plane.ray_dashboard import RayDashboard
+from podwright.sandbox.control_plane.progress import Progress
+from podwright.sandbox.control_plane.pytorch import PyTorch
 from podwright.sandbox.control_plane.toolchain import Go, fetch_program, go_toolchain
 from podwright.sandbox.control_plane.webhooks import on_loopback
 from podwright.sandbox.kubernetes.certificates import Authority
+from podwright.sandbox.kubernetes.ray_dashboard import RayDashboard
 from podwright.sandbox.kubernetes.store import KubernetesStore
+from waiting import CEILING_SECONDS, until
 
 WHEEL = Wheel("some-etcd", "1.0", ("0" * 64,), "some_etcd/bin/etcd")
 MODULE = GoModule(
@@ -71,6 +76,15 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     return folder
+
+
+def pretend_installed(cache: Cache, part: Part) -> None:
+    """Install a part whose files are empty."""
+    for name in part.files:
+        file = cache.unfinished(part) / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    cache.finish(part, 1)
 
 
 def program(file: Path, text: str) -> Path:
@@ -143,12 +157,7 @@ def test_a_further_minor_differs_in_kubernetes_alone(minor: str) -> None:
 
 def test_a_cluster_has_its_minor_where_that_is_installed(cache: Cache) -> None:
     assert pins_for("1.33", cache) == pins_for("1.99", cache) == pins()
-    part = pins().minors["1.33"]
-    for file in part.files:
-        program = cache.unfinished(part) / file
-        program.parent.mkdir(parents=True, exist_ok=True)
-        program.touch()
-    cache.finish(part, 1)
+    pretend_installed(cache, pins().minors["1.33"])
     assert pins_for("1.33", cache) == pins().of_minor("1.33")
     assert pins_for("1.35", cache) == pins()
 
@@ -233,12 +242,12 @@ def test_a_kind_is_left_to_the_operator_that_serves_it(tmp_path: Path) -> None:
     (tmp_path / "source.yaml").write_text(definition)
     write_objects(tmp_path / "release.yaml", [tmp_path / "source.yaml"])
     ports = Ports.free()
-    kinds = {name: [item["kind"] for item in release(operator(name, ports), tmp_path)] for name in NAMES}
+    kinds = {name: [item["kind"] for item in release(operator(name, ports), tmp_path)] for name in OPERATORS}
     assert "CustomResourceDefinition" in kinds["mpi-operator"]
     assert "CustomResourceDefinition" not in kinds["training-operator"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", OPERATORS)
 def test_operators_listen_on_loopback_at_ports_of_their_own(name: Name, tmp_path: Path) -> None:
     """That none of them listens elsewhere is seen where they run (tests/kubernetes/test_control_plane.py)."""
     item = operator(name, Ports.free())
@@ -418,6 +427,54 @@ def test_two_installations_do_not_meet(cache: Cache) -> None:
         install(PINS, cache)
 
 
+def test_an_installation_of_present_parts_does_not_wait_for_another(cache: Cache) -> None:
+    pretend_installed(cache, ETCD)
+    with FileLock(cache.root / "install.lock"):
+        install(PINS, cache, only=["etcd"])
+        with pytest.raises(CommandError, match="another `podwright sandbox"):
+            install(PINS, cache, only=["etcd", "tool"])
+
+
+def test_only_the_named_parts_are_made(cache: Cache, go: Callable[[], list[str]], etcd: None) -> None:
+    install(PINS, cache, only=["etcd"])
+    assert [cache.state(part) for part in PINS.parts] == [State.INSTALLED, State.MISSING]
+    install(PINS, cache, only=["tool"])
+    assert [cache.state(part) for part in PINS.parts] == [State.INSTALLED, State.INSTALLED]
+
+
+SIZED = dataclasses.replace(
+    PINS,
+    parts=(ETCD, *(Part(name, "1.0", (), dataclasses.replace(MODULE, name=name)) for name in ("a", "b", "c"))),
+    build_seconds={"a": 100.0, "b": 60.0, "c": 40.0},
+)
+
+
+def test_progress_names_share_and_time_at_the_pace_of_this_machine() -> None:
+    etcd_part, a, b, c = SIZED.parts
+    progress = Progress(SIZED.parts, frozenset(part.folder for part in (a, b, c)), SIZED)
+    assert progress.started(etcd_part) == "part 1 of 4"
+    progress.finished(etcd_part, 9)
+    assert progress.started(a) == "part 2 of 4, 50 % of the build, about 1 min 40 s of the 3 min 20 s that are left"
+    progress.finished(a, 300)
+    assert progress.started(b) == "part 3 of 4, 30 % of the build, about 3 min 0 s of the 5 min 0 s that are left"
+    progress.finished(b, 100)
+    assert progress.started(c) == "part 4 of 4, 20 % of the build, about 1 min 40 s"
+
+
+def test_progress_counts_what_is_left_to_build(
+    cache: Cache, go: Callable[[], list[str]], etcd: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(dataclasses.replace(PINS, build_seconds={"tool": 75.0}), cache)
+    printed = capsys.readouterr().err
+    assert "etcd 1.0: installing, part 1 of 2\n" in printed
+    assert "tool 1.2.3: installing, part 2 of 2, 100 % of the build, about 1 min 15 s\n" in printed
+
+
+def test_every_part_that_go_builds_has_a_recorded_time() -> None:
+    compiled = [part.name for part in pins().parts if isinstance(part.source, GoModule)]
+    assert list(pins().build_seconds) == compiled
+
+
 def test_no_go_and_no_package_index(cache: Cache, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(
@@ -474,6 +531,8 @@ def test_remove_deletes_what_was_installed_and_nothing_else(
     module_cache.mkdir(parents=True)
     (module_cache / "go.mod").touch(0o444)
     module_cache.chmod(0o555)
+    cache.definitions.mkdir()
+    (cache.definitions / "kind.json").touch()
     (cache.root / "mine").mkdir()
     assert cache.remove() == [cache.root / "mine"]
     (cache.root / "mine").rmdir()
@@ -486,11 +545,10 @@ def test_remove_refuses_while_programs_run(cache: Cache, go: Callable[[], list[s
     install(PINS, cache)
     program = cache.folder(TOOL) / "tool"
     shutil.copy(shutil.which("sleep") or "", program)
-    with subprocess.Popen([program, "60"]) as child:
+    with subprocess.Popen([program, "3600"]) as child:
         try:
             # Popen returns when the program is loaded, a moment before Linux knows its command line.
-            while not Path(f"/proc/{child.pid}/cmdline").read_bytes():
-                time.sleep(0.01)
+            until(Path(f"/proc/{child.pid}/cmdline").read_bytes, "Linux knows the command line")
             with pytest.raises(CommandError, match=f"run from .*{child.pid}") as refused:
                 cache.remove()
         finally:
@@ -502,7 +560,7 @@ def test_remove_refuses_while_programs_run(cache: Cache, go: Callable[[], list[s
 
 def test_status_and_remove_of_the_command(tmp_path: Path) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "podwright.sandbox.control_plane", *arguments]
+        command = [sys.executable, "-m", "podwright.sandbox.control_plane", *arguments, f"--project={tmp_path}"]
         environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
         return subprocess.run(command, env=environment, capture_output=True, text=True)
 
@@ -514,23 +572,41 @@ def test_status_and_remove_of_the_command(tmp_path: Path) -> None:
     text = run("status").stdout
     assert "podwright sandbox kubernetes install" in text
     assert "Clusters of Kubernetes 1.33, 1.35 run on 1.34 unless" in text
+    assert "optional: missing; `podwright sandbox kubernetes install --pytorch` installs 3.6 GB" in text
+    pytorch = tmp_path / f"podwright/training-{sys.implementation.cache_tag}"
+    assert described["pytorch"] == {"version": PyTorch.of_user().version, "state": "missing", "folder": str(pytorch)}
+    assert described["environments"] == {}
     unknown = run("install", "--minor", "1.20")
     assert (unknown.returncode, "Kubernetes 1.20 cannot be installed" in unknown.stderr) == (2, True)
-    assert run("remove").returncode == 0
-    assert list(tmp_path.iterdir()) == []
+    pytorch.mkdir(parents=True)
+    assert "optional: half-built" in run("status").stdout
+    assert f"PyTorch is removed from {pytorch}." in run("remove").stdout
+    assert list((tmp_path / "podwright").iterdir()) == []
+    assert "PyTorch" not in run("remove").stdout
 
 
-def test_a_control_plane_that_is_not_installed(cache: Cache, tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="lacks etcd, tool") as stopped:
-        ControlPlane(tmp_path, PINS, cache)
-    assert "podwright sandbox kubernetes install" in stopped.value.hint
+def test_a_control_plane_needs_kubernetes_and_the_operators_that_it_had(cache: Cache, tmp_path: Path) -> None:
+    (tmp_path / "operators.json").write_text('["kueue"]')
+    with pytest.raises(CommandError, match=r"lacks etcd, kubernetes, kwok, kueue$") as stopped:
+        ControlPlane(tmp_path, pins(), cache)
+    assert "podwright sandbox kubernetes install ENV" in stopped.value.hint
+    for name in ("etcd", "kubernetes", "kwok", "kueue"):
+        pretend_installed(cache, pins().part(name))
+    plane = ControlPlane(tmp_path, pins(), cache)
+    with pytest.raises(CommandError, match="lacks kuberay"):
+        plane.install("kuberay")
+    with pytest.raises(CommandError, match="lacks kai-scheduler"):
+        plane.deploy_kai()
+    assert plane.chart("kueue") == cache.folder(pins().part("kueue")) / "charts/kueue"
+    assert plane.chart("kai-scheduler") is None
 
 
 def test_a_port_that_is_taken() -> None:
+    # Below the ports that Linux gives to clients, which could take it as soon as this test lets it go.
+    port = Ports.free().api
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
+        taken.bind(("127.0.0.1", port))
         taken.listen()
-        port = taken.getsockname()[1]
         with pytest.raises(CommandError, match=f"port {port} of the Kubernetes API is in use"):
             Ports.free(port)
     ports = dataclasses.astuple(Ports.free(port))
@@ -589,7 +665,18 @@ signal.signal(signal.SIGTERM, end)
 """
 
 
-def test_what_holds_data_ends_last_and_nothing_waits_for_a_stubborn_one(tmp_path: Path) -> None:
+def test_what_holds_data_ends_last_and_has_longer_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ignores the signal to end and holds no data is killed."""
+    monkeypatch.setattr(control_plane_processes, "_STOP_SECONDS", {False: 0.2, True: CEILING_SECONDS})
+    signals = list[tuple[str, int]]()
+    original = control_plane_processes._signal
+
+    def noted(item: control_plane_processes.Running, number: signal.Signals) -> None:
+        if (item.name, number) not in signals:
+            signals.append((item.name, number))
+        original(item, number)
+
+    monkeypatch.setattr(control_plane_processes, "_signal", noted)
     ports = Ports.free()
     store, stubborn = str(ports.etcd), str(ports.api)
     url = "http://127.0.0.1:{}/"
@@ -599,9 +686,8 @@ def test_what_holds_data_ends_last_and_nothing_waits_for_a_stubborn_one(tmp_path
         Component("store", [sys.executable, "-c", STORE + SERVER, store, stubborn], url.format(store), holds_data=True),
         Component("stubborn", [sys.executable, "-c", STUBBORN + SERVER, stubborn], url.format(stubborn)),
     )
-    started = time.monotonic()
     Processes(tmp_path).stop()
-    assert time.monotonic() - started < 8
+    assert signals == [("stubborn", signal.SIGTERM), ("stubborn", signal.SIGKILL), ("store", signal.SIGTERM)]
     assert (tmp_path / "store/other").read_text() == str(errno.ECONNREFUSED)
     processes.stop()
 

@@ -43,7 +43,7 @@ def plane() -> Plane:
 def planes(plane: Plane) -> ControlPlanes:
     webhooks = Webhooks("https://127.0.0.1:1", Path("ca.pem"), "bearer")
     return ControlPlanes(
-        Path("planes"), "111122223333", webhooks, for_new_clusters=True, planes={AT: cast(ControlPlane, plane)}
+        Path("planes"), "111122223333", webhooks, new_clusters="real", planes={AT: cast(ControlPlane, plane)}
     )
 
 

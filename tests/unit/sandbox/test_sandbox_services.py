@@ -23,6 +23,7 @@ from podwright.sandbox.hyperpod.answers import kubernetes_node
 from podwright.sandbox.hyperpod.cluster import Cluster, Group, Node, Shortage, Timing
 from podwright.sandbox.kubernetes.store import ApiError, KubernetesStore, plural
 from podwright.sandbox.protocol.clock import now
+from podwright.sandbox.protocol.contents import Contents
 from podwright.sandbox.server.persistence import Snapshots
 from podwright.sandbox.services.fsx import check_lustre, check_openzfs
 
@@ -329,7 +330,7 @@ def test_snapshots_hold_what_plain_pickle_does_not(tmp_path: Path) -> None:
     with pytest.raises((TypeError, AttributeError)):
         pickle.dump(odd, io.BytesIO())
     state = {"odd": odd}
-    snapshots = Snapshots(tmp_path, lambda: state, state.update)
+    snapshots = Snapshots(tmp_path, Contents(tmp_path / "contents"), lambda: state, state.update)
     assert not snapshots.load()
     snapshots.save()
     state.clear()
@@ -342,7 +343,7 @@ def test_snapshots_hold_what_plain_pickle_does_not(tmp_path: Path) -> None:
 
 def test_a_snapshot_of_another_version_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = {"a": 1}
-    snapshots = Snapshots(tmp_path, lambda: state, state.update)
+    snapshots = Snapshots(tmp_path, Contents(tmp_path / "contents"), lambda: state, state.update)
     snapshots.save()
     monkeypatch.setattr("podwright.sandbox.server.persistence._FORMAT", 0)
     assert not snapshots.load()

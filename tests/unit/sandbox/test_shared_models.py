@@ -6,6 +6,7 @@ import botocore.session
 import moto.core.utils
 import pytest
 from boto3.session import Session
+from botocore.client import ClientCreator
 from botocore.exceptions import EndpointConnectionError
 
 from podwright.sandbox.protocol import models
@@ -18,6 +19,7 @@ def mounted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The models, for this test alone."""
     monkeypatch.setattr(botocore.session, "create_loader", botocore.session.create_loader)
     monkeypatch.setattr(moto.core.utils, "create_loader", moto.core.utils.create_loader)
+    monkeypatch.setattr(ClientCreator, "_create_client_class", vars(ClientCreator)["_create_client_class"])
     for remembered in (models._of_sessions, models._of_moto, moto.core.utils.get_service_model):
         remembered.cache_clear()
     models.mount()
@@ -66,3 +68,10 @@ def test_threads_make_clients_at_the_same_time() -> None:
         counts = list(pool.map(operations, services))
     assert counts == counts[:6] * 4
     assert min(counts) > 50
+
+
+def test_clients_of_a_service_have_one_class() -> None:
+    """ec2's has 750 methods, and the sandbox has a client for each account and region."""
+    first, second = (session().client("ec2", region_name=region, endpoint_url=NOWHERE) for region in ("a-b-1", "c-d-1"))
+    assert type(first) is type(second)
+    assert first.meta.region_name != second.meta.region_name

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from cluster_cases import CASES, CHART_CASES, Case
+from podwright.sandbox.kubernetes.api_objects import ApiObjects
 from podwright.sandbox.kubernetes.chart_renderer import rendered
 from podwright.sandbox.kubernetes.cluster_objects import ApiError, ClusterObjects
 from podwright.sandbox.kubernetes.clusters import Kubernetes
@@ -30,7 +31,7 @@ def test_a_cluster_is_connected_to_an_api_server(tmp_path: Path) -> None:
     assert kubernetes.objects("us-west-2", "one") is kubernetes.store("us-west-2", "one")
     kubernetes.set_version("us-west-2", "one", "1.35")
     assert kubernetes.store("us-west-2", "one").version == "1.35"
-    kubernetes.connect("us-west-2", "one", tmp_path / "kubeconfig")
+    kubernetes.connect("us-west-2", "one", ApiObjects(tmp_path / "kubeconfig", define=lambda _: None))
     with pytest.raises(ApiError, match="an API server of its own"):
         kubernetes.store("us-west-2", "one")
     kubernetes.set_version("us-west-2", "one", "1.36")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from podwright.sandbox.training_operator.agents import agents, direct
 from podwright.sandbox.training_operator.decisions import Decision, decide
 from podwright.sandbox.training_operator.jobs import Job, Manifest, written
 from podwright.sandbox.training_operator.pods import Placement, pod
@@ -359,3 +360,60 @@ def test_a_jobs_label_goes_before_the_priority_of_its_pods() -> None:
     cluster.manifest["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "training"
     expected = PriorityClass("kueue.x-k8s.io", "WorkloadPriorityClass", "training")
     assert priority_class(cluster.job, claim) == expected
+
+
+class FakeAgent:
+    """An agent in a state, which notes what it gets."""
+
+    def __init__(self, name: str, state: str) -> None:
+        self.name, self.state, self.notices = name, state, list[tuple[Any, ...]]()
+        self.pod: Manifest = {"status": {"podIP": f"10.0.0.{name}"}}
+
+    def status(self) -> str:
+        return self.state
+
+    def start(self, *arguments: Any) -> None:
+        self.notices.append(("start", *arguments))
+
+    def stop(self, timeout: int | None) -> None:
+        self.notices.append(("stop", timeout))
+
+    def shut_down(self) -> None:
+        self.notices.append(("shut down",))
+
+
+@pytest.mark.parametrize(
+    ("states", "size", "notices", "replaced"),
+    [
+        (["ready", "ready"], 2, [[("start", 0, 2, "10.0.0.0", 3)], [("start", 1, 2, "10.0.0.0", 3)]], []),
+        # One pod is not there yet, or its agent does not answer.
+        (["ready"], 2, [[]], []),
+        (["ready", ""], 2, [[], []], []),
+        (["running", "running"], 2, [[], []], []),
+        # One was replaced, so the others stop, get ready, and start with it.
+        (["running", "ready"], 2, [[("stop", 60)], []], []),
+        (["stopping", "ready"], 2, [[], []], []),
+        (["running", "faulted"], 2, [[], []], ["1"]),
+        (["completed", "running"], 2, [[], []], []),
+        (["completed", "ready"], 2, [[("stop", 60)], []], []),
+        (["completed", "completed"], 2, [[("shut down",)], [("shut down",)]], []),
+        # Another pod has ended already.
+        (["completed"], 1, [[("shut down",)]], []),
+    ],
+)
+def test_agents_are_told_what_follows_from_how_they_are(
+    states: list[str], size: int, notices: list[Any], replaced: list[str]
+) -> None:
+    asked: Any = [FakeAgent(str(rank), state) for rank, state in enumerate(states)]
+    assert direct(asked, size, restarts=3, timeout=60) == replaced
+    assert [agent.notices for agent in asked] == notices
+
+
+def test_only_containers_of_real_nodes_have_agents() -> None:
+    cluster = Cluster(part("pods", 3))
+    cluster.decide()
+    for name, runtime in (("job-pods-0", "containerd://"), ("job-pods-1", "kwok://"), ("job-pods-2", "containerd://")):
+        cluster.pods[name]["status"] = {"phase": "Running", "containerStatuses": [{"containerID": f"{runtime}1"}]}
+    cluster.pods["job-pods-2"]["metadata"]["deletionTimestamp"] = "now"
+    connection: Any = None
+    assert [agent.name for agent in agents(connection, cluster.job, cluster.pods)] == ["job-pods-0"]

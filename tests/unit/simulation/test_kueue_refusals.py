@@ -164,7 +164,12 @@ def a_cohort_waits_for_victims() -> list[tuple[object, ...]]:
 BY_HAND = [somebody_borrows, just_enough, a_share_grows_elsewhere, just_enough_to_preempt, a_cohort_waits_for_victims]
 
 
-@pytest.mark.parametrize("play", [*(partial(turns, seed) for seed in range(60)), *BY_HAND])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "play" in metafunc.fixturenames:
+        seeds = range(60 if metafunc.config.getoption("--all") else 15)
+        metafunc.parametrize("play", [*(partial(turns, seed) for seed in seeds), *BY_HAND])
+
+
 def test_what_is_remembered_changes_nothing(
     play: Callable[[], list[tuple[object, ...]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

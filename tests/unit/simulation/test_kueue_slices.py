@@ -231,12 +231,14 @@ def test_a_trace_with_slices_of_nothing_is_read() -> None:
 
 
 def test_a_state_of_a_cluster_takes_slices_for_one_job() -> None:
-    objects = [cluster_queue("a"), *slices(), running(elastic("now", 2), 2, since=60)]
+    # The durations of fewer than three jobs are no history.
+    others = [ended(running(elastic(f"whole-{number}", 5), 5), 1800) for number in range(2)]
+    objects = [cluster_queue("a"), *slices(), *others, running(elastic("now", 2), 2, since=60)]
     objects += [running(elastic("more", 4, 600, after="now"), 4, since=1200)]
     objects[-2] = ended(objects[-2], 1200, "WorkloadSliceReplaced")
     document = {"items": [{"kind": "Workload", **item} for item in objects]}
     snapshot = read_snapshot(json.dumps(document), 60.0)
-    # The job before ran for 30 minutes in two slices, and this one has for 19 in its first.
+    # The jobs before ran for 30 minutes, one of them in two slices, and this one has for 19 in its first.
     assert snapshot.seconds == {"a/more": 1800.0 - 1140.0}
 
 

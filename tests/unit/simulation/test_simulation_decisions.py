@@ -11,7 +11,7 @@ from podwright.config.catalog.instance_types import environment_types
 from podwright.config.errors import CommandError
 from podwright.config.loading.project import Project
 from podwright.config.settings.governance.teams import Governance
-from podwright.operations.simulation.decisions import continued, decide, remaining
+from podwright.operations.simulation.decisions import continued, decide, forecast_from, remaining
 from podwright.operations.simulation.document import document
 from podwright.operations.simulation.policies import following_sentences, policy_of
 from podwright.operations.simulation.run import Submission, simulation
@@ -105,6 +105,18 @@ def test_a_forecast_continues_from_what_runs_and_waits(gpus: int, starts_in: flo
     )
     assert result.starts_in == starts_in
     assert waits_for in result.waits_for
+
+
+@pytest.mark.parametrize(("gpus", "ends"), [(2, ()), (4, ("a/running",)), (9, ())])
+def test_work_that_has_run_for_too_long_ends_at_an_unknown_time(gpus: int, ends: tuple[str, ...]) -> None:
+    """A job that waits for it has no start. One that needs less starts at once, and one that is too large never."""
+    # Switched off, and newer than everything else: it says only when the snapshot was taken.
+    state = read_snapshot(snapshot(workload("newest", "a", 1, 7200, active=False)), 3600.0)
+    assert state.open_ended == ("a/running",)
+    mine = workload("mine", "a", gpus, 60, priority=1)
+    result = forecast_from(state, "mine", lambda now: continued(now, TWO_TEAMS, mine, 600.0, Assumptions()))
+    assert (result.starts_in == 0.0) == (gpus == 2)
+    assert result.unknown_ends == ends
 
 
 @pytest.mark.parametrize(

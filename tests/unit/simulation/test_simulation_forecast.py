@@ -1,6 +1,7 @@
 """A forecast continues from a cluster's state: its snapshot, the job as Kueue would see it, and what is said of it."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,10 @@ def test_a_snapshot_is_the_state_of_a_cluster() -> None:
         item("Pod", "p"),
         item("Service", "s"),
         item("Workload", "ended", {"Admitted": at(1), "Finished": at(4)}),
+        item("Workload", "longer", {"Admitted": at(0), "Finished": at(9)}),
+        item("Workload", "longest", {"Admitted": at(0), "Finished": at(10)}),
         item("Workload", "long", {"Admitted": at(2)}),
+        item("Workload", "forever", {"Admitted": at(0)}, queueName="b"),
         item("Workload", "short", {"Admitted": at(9)}, maximumExecutionTimeSeconds=7200),
         item("Workload", "waits"),
         item("Workload", "other", queueName="b"),
@@ -46,10 +50,32 @@ def test_a_snapshot_is_the_state_of_a_cluster() -> None:
     ]
     result = read_snapshot(json.dumps({"items": items}), 4 * H)
     assert [each["kind"] for each in result.objects] == ["ClusterQueue", "Node", "Pod", "Node"]
-    assert result.seconds == {"team-a/long": 8 * H, "team-a/short": 2 * H, "team-a/waits": 3 * H, "team-a/other": 4 * H}
+    # One that has run for eight hours is none of those that ended after three.
+    assert result.seconds["team-a/long"] == 9.5 * H
+    # Longer than four hours, the duration of work without history.
+    assert (result.seconds["team-a/forever"], result.open_ended) == (math.inf, ("team-a/forever",))
+    assert (result.seconds["team-a/short"], result.seconds["team-a/waits"]) == (2 * H, 9 * H)
+    assert result.seconds["team-a/other"] == 4 * H
     assert result.taken == 1799056800.0
-    assert result.assumptions[1] == "1 jobs run for 4 h, as nothing has ended in their queue"
+    assert result.first_end == 1 * H
+    assert result.assumptions[0].startswith("3 jobs run as long as the median of jobs that ended in")
+    assert result.assumptions[1] == "1 jobs run for 4 h, as fewer than 3 have ended in their queue"
+    assert result.assumptions[2].startswith("1 jobs have run longer than everything that ended in their queue")
+    assert result.assuming_end_in(2 * H).seconds["team-a/forever"] == 12 * H
     assert "clusterqueues" in COMMAND
+
+
+def test_a_job_that_crashed_is_no_history() -> None:
+    """It says nothing about the jobs that run: they are not about to end."""
+    items = [
+        item("ClusterQueue", "a"),
+        item("Workload", "crashed", {"Admitted": at(1), "Finished": "2027-01-04T01:00:20Z"}),
+        item("Workload", "runs", {"Admitted": at(3)}),
+        item("Node", "newest", {"Ready": at(4)}),
+    ]
+    result = read_snapshot(json.dumps({"items": items}), 4 * H)
+    assert (result.seconds, result.first_end) == ({"team-a/runs": 4 * H}, 3 * H)
+    assert result.assumptions == ("1 jobs run for 4 h, as fewer than 3 have ended in their queue",)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +116,18 @@ def test_a_forecast_says_when_where_and_whom() -> None:
     assert "n2  2 pods" in shown
     assert "It stops victim of b (InCohortReclamation)" in shown
     assert "no node fails" in shown
+
+
+def test_a_job_that_waits_for_an_unknown_end_has_no_time() -> None:
+    job = JobOutcome("job", "a", 0, 16, 0, [], None, "too few nodes")
+    waits = forecast(Outcome("prod", 0, 9, [job], (), {}, {}, {}), "job")
+    few = waits._replace(unknown_ends=("team-b/0",))
+    text = " ".join(text_of(forecast_lines(few)).split())
+    assert text.startswith("job of a starts at an unknown time: nothing says when team-b/0 ends, since it has run")
+    assert text.endswith("Until then: too few nodes")
+    assert few.document()["unknown_ends"] == ("team-b/0",)
+    many = waits._replace(unknown_ends=tuple(f"team-b/{number}" for number in range(8)))
+    assert "team-b/4 or 3 more ends, since" in " ".join(text_of(forecast_lines(many)).split())
 
 
 def test_a_job_that_never_starts_is_told_why() -> None:

@@ -73,8 +73,8 @@ def test_a_podwright_that_cannot_says_why(project: Path) -> None:
 
 
 def differing(monkeypatch: pytest.MonkeyPatch, new: dict[str, Any]) -> None:
-    templates = iter([OLD, new])
-    monkeypatch.setattr(versions, "synthesis", lambda *_: next(templates))
+    monkeypatch.setattr(versions, "synthesis", lambda *_: OLD)
+    monkeypatch.setattr(versions, "_templates", lambda *_: new)
 
 
 def test_a_renamed_bucket_is_told(

@@ -38,7 +38,7 @@ def handler(event: dict[str, Any], context: Any) -> None:
     dynamodb: Any = session.resource("dynamodb", config=_RETRIES)
     table, now = dynamodb.Table(os.environ["TABLE"]), int(time.time())
     if event["detail-type"] == HEALTH and "QUARANTINE" in os.environ:
-        result = quarantined(session, table, event, now)
+        result = quarantined(session, table, event)
         if result and (verdict := admit(table, result.key, event["id"], now)).send:
             _publish(session, result, verdict)
     resolved_notice = notice(event, lambda cluster, event_id: _ask(session, cluster, event_id))

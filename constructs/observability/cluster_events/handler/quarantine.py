@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 import boto3
@@ -10,14 +11,14 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from .....planning.node.quarantine import record, record_key
-from .faults import count, over
+from .faults import count
 from .notices import Notice
 
 # The function that marks the node has forty seconds.
 _CALL: Final = Config(retries={"max_attempts": 0}, connect_timeout=5, read_timeout=45)
 
 
-def quarantined(session: boto3.Session, table: Any, event: Mapping[str, Any], now: int) -> Notice | None:
+def quarantined(session: boto3.Session, table: Any, event: Mapping[str, Any]) -> Notice | None:
     """What to say of a node that was taken out of work because of this event; None for one that stays in it.
 
     Raises:
@@ -25,18 +26,19 @@ def quarantined(session: boto3.Session, table: Any, event: Mapping[str, Any], no
     """
     detail = event["detail"]
     cluster, instance, summary = detail["ClusterName"], detail["InstanceId"], detail["HealthSummary"]
-    if summary["HealthStatus"] == "Healthy":
-        over(table, instance)
-        return None
+    healthy = summary["HealthStatus"] == "Healthy"
     # Another machine comes in its location.
-    if summary.get("RepairAction") == "Replace":
+    if not healthy and summary.get("RepairAction") == "Replace":
         return None
     rule: dict[str, Any] = json.loads(os.environ["QUARANTINE"])
-    faults = count(table, instance, event["id"], now, rule["within_hours"] * 3600)
+    time = int(datetime.fromisoformat(event["time"]).timestamp())
+    faults = count(table, instance, event["id"], time, rule["within_hours"] * 3600, healthy=healthy)
     if faults < rule["faults"]:
         return None
-    last = (summary.get("HealthStatusReason") or "SageMaker gives no reason").rstrip(".")
-    reason = f"{faults} faults within {rule['within_hours']} hours, the last: {last}"
+    reason = f"{faults} faults within {rule['within_hours']} hours"
+    if not healthy:
+        last = (summary.get("HealthStatusReason") or "SageMaker gives no reason").rstrip(".")
+        reason += f", the last: {last}"
     title = f"Instance {instance} of {cluster} fails again and again"
     environment = os.environ["ENVIRONMENT"]
     if not rule["marker"]:

@@ -1,0 +1,160 @@
+"""Objects of a starting control plane, by requests of this process: a kubectl process takes a tenth of a second."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from ...config.errors import CommandError
+from ..kubernetes.api_objects import ApiObjects, Connection, connection
+from ..kubernetes.cluster_objects import ApiError, unknown_kind
+
+_MANAGER: Final = "kubectl"
+"""Owner of the fields of applied objects. Charts that users install later take them over from it."""
+_TOKEN_SECONDS: Final = 10 * 365 * 24 * 3600
+_SERVED_SECONDS: Final = 60.0
+_DELETED_SECONDS: Final = 120.0
+_POLL_SECONDS: Final = 0.2
+_GONE: Final = 404
+Manifest = dict[str, Any]
+
+
+def apply(kubeconfig: Path, objects: Sequence[Manifest]) -> None:
+    """Apply objects on the server's side.
+
+    Raises:
+        CommandError: The API server refuses one.
+    """
+    api = _connection(kubeconfig)
+    for item in objects:
+        with _named(f"{item['kind']} {item['metadata']['name']}"):
+            path = _path(api, item)
+            if path is None:
+                raise unknown_kind(item)
+            api.request("PATCH", path, item, "apply-patch+yaml", fieldManager=_MANAGER, force="true")
+
+
+def delete(kubeconfig: Path, objects: Sequence[Manifest]) -> None:
+    """Delete objects if they exist; a namespace goes with all that is in it. Does not wait for their end.
+
+    Raises:
+        CommandError: The API server refuses to delete one.
+    """
+    api = _connection(kubeconfig)
+    for item in objects:
+        with _named(f"{item['kind']} {item['metadata']['name']}"):
+            if path := _path(api, item):
+                _delete(api, path)
+
+
+def find(kubeconfig: Path, kind: str, namespace: str, name: str) -> Manifest | None:
+    """An object of a core kind, such as `Secret`; None without it.
+
+    Raises:
+        CommandError: The API server does not answer.
+    """
+    with _named(f"{kind} {name}"):
+        return ApiObjects(kubeconfig).find("v1", kind, name, namespace)
+
+
+def find_definition(kubeconfig: Path, name: str) -> Manifest | None:
+    """A custom resource definition; None without it.
+
+    Raises:
+        CommandError: The API server does not answer.
+    """
+    with _named(f"CustomResourceDefinition {name}"):
+        return ApiObjects(kubeconfig).find("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
+
+
+def account_token(kubeconfig: Path, namespace: str, account: str) -> str:
+    """A token of a service account, for ten years.
+
+    Raises:
+        CommandError: The account does not exist.
+    """
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+    with _named(f"the token of {account}"):
+        body = {"spec": {"expirationSeconds": _TOKEN_SECONDS}}
+        return _connection(kubeconfig).request("POST", path, body)["status"]["token"]
+
+
+def wait_served(kubeconfig: Path, definitions: Sequence[Manifest]) -> None:
+    """Wait until the kinds of these definitions are served: who starts before looks for them again after seconds.
+
+    Raises:
+        CommandError: They are not served after a minute.
+    """
+    api = _connection(kubeconfig)
+    missing = {
+        (f"{item['spec']['group']}/{version['name']}", item["spec"]["names"]["kind"])
+        for item in definitions
+        for version in item["spec"]["versions"]
+        if version["served"]
+    }
+
+    def all_served() -> bool:
+        for version in {version for version, _ in missing}:
+            served = api.resources(version)
+            missing.difference_update([pair for pair in missing if pair[0] == version and pair[1] in served])
+        return not missing
+
+    kinds = ", ".join(sorted(kind for _, kind in missing))
+    _wait(all_served, _SERVED_SECONDS, f"not served after {_SERVED_SECONDS:.0f} s: {kinds}")
+
+
+def wait_deleted(kubeconfig: Path, objects: Sequence[Manifest]) -> None:
+    """Wait until namespaces of these are gone that are being deleted: nothing can be made in them meanwhile.
+
+    Raises:
+        CommandError: One is still there after two minutes.
+    """
+    for name in [item["metadata"]["name"] for item in objects if item["kind"] == "Namespace"]:
+
+        def is_kept(name: str = name) -> bool:
+            namespace = find(kubeconfig, "Namespace", "", name)
+            return not (namespace and "deletionTimestamp" in namespace["metadata"])
+
+        _wait(is_kept, _DELETED_SECONDS, f"the namespace {name} is still being deleted")
+
+
+def _connection(kubeconfig: Path) -> Connection:
+    return connection(kubeconfig, kubeconfig.stat().st_mtime_ns)
+
+
+@contextmanager
+def _named(subject: str) -> Iterator[None]:
+    """Name the subject of a request that the API server refuses."""
+    try:
+        yield
+    except ApiError as error:
+        raise CommandError(f"the API server refuses {subject}: {error}") from error
+
+
+def _delete(api: Connection, path: str) -> None:
+    try:
+        api.request("DELETE", path, propagationPolicy="Background")
+    except ApiError as error:
+        if error.code != _GONE:
+            raise
+
+
+def _path(api: Connection, item: Manifest) -> str | None:
+    """The path of an object; None if its kind is not served."""
+    version, metadata = item["apiVersion"], item["metadata"]
+    served = api.resource(version, item["kind"])
+    if served is None:
+        return None
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    scope = f"namespaces/{quote(metadata.get('namespace', 'default'))}/" if served["namespaced"] else ""
+    return f"{root}/{scope}{served['name']}/{quote(metadata['name'])}"
+
+
+def _wait(condition: Callable[[], bool], seconds: float, otherwise: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise CommandError(otherwise)
+        time.sleep(_POLL_SECONDS)

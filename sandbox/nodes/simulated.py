@@ -1,0 +1,31 @@
+"""The program of a simulated container: `python simulated.py REASON`. It runs inside the container.
+
+It runs until it is stopped. The sandbox writes lines of JSON to its standard input: `{"print": "a text"}`, and
+`{"exit": 1}`, which ends it with this code.
+"""
+
+import json
+import os
+import signal
+import sys
+
+
+def main() -> None:
+    """Print why the container is simulated, then follow the lines."""
+    reading, writing = os.pipe()
+    os.dup2(reading, 0)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: os._exit(0))
+    print(f"simulated by the sandbox: {sys.argv[1]}", flush=True)
+    with open(0, encoding="utf-8") as lines:
+        # The own end for writing keeps the input open.
+        for line in lines:
+            message = json.loads(line)
+            if "exit" in message:
+                os._exit(message["exit"])
+            print(message["print"], end="", flush=True)
+    os.close(writing)
+
+
+if __name__ == "__main__":
+    main()

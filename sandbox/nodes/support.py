@@ -1,0 +1,111 @@
+"""Whether nodes can be real on this machine, and how many."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ...planning.helm.operators import NODE_PARTS
+from ..control_plane.cache import Cache, State
+from ..control_plane.pins import Pins, minor_of
+from .settings import CNI, Programs
+
+_PROGRAMS: Final = {
+    "containerd": "containerd",
+    "runc": "runc",
+    "busybox": "busybox-static",
+    "ip": "iproute2",
+    "iptables": "iptables",
+    "nsenter": "util-linux",
+}
+_PLUGINS: Final = "containernetworking-plugins"
+_SKEW: Final = 3
+_CGROUPS: Final = Path("/sys/fs/cgroup")
+_PROBE: Final = [
+    *("unshare", "--mount", "--net", "--pid", "--fork", "sh", "-c"),
+    "mount -t tmpfs tmpfs /tmp && mknod /tmp/null c 1 3",
+]
+"""Tries, in Linux namespaces of its own, what starting a node needs: root in a container may be refused it."""
+_BYTES_OF_NODE: Final = 600_000_000
+"""Memory that a node is expected to take with its pods; its own programs take 360 MB."""
+_BYTES_KEPT: Final = 1_000_000_000
+
+
+class Offer(NamedTuple):
+    """Real nodes of each cluster."""
+
+    count: int
+    why_not_more: str
+    """Empty where there are as many as desired."""
+
+
+def obstacle(pins: Pins, cache: Cache) -> str:
+    """Return why no node of a cluster of these pins is real on this machine; empty where nodes can be.
+
+    Args:
+        pins: Versions of the cluster's parts.
+        cache: Cache that the parts are installed in.
+    """
+    if sys.platform != "linux":
+        return "real nodes need Linux"
+    if os.geteuid() != 0:
+        return "real nodes need root, for namespaces and control groups"
+    absent = [package for program, package in _PROGRAMS.items() if shutil.which(program) is None]
+    absent += [_PLUGINS] * (not (Path(CNI) / "ptp").exists())
+    if absent:
+        return f"real nodes need programs that are not installed: `apt-get install {' '.join(absent)}`"
+    absent = [name for name in NODE_PARTS if cache.state(pins.part(name)) is not State.INSTALLED]
+    if absent:
+        return f"real nodes need {' and '.join(absent)}: `podwright sandbox kubernetes install`"
+    kubelet = pins.part("kubelet")
+    behind = _minor(pins.minor) - _minor(minor_of(kubelet.version))
+    if not 0 <= behind <= _SKEW:
+        return f"the kubelet {kubelet.version} does not join Kubernetes {pins.minor}"
+    if not os.access(_CGROUPS, os.W_OK) or not any(_CGROUPS.iterdir()):
+        return f"real nodes need control groups, and {_CGROUPS} has none that can be written"
+    tried = subprocess.run(_PROBE, capture_output=True, text=True)
+    if tried.returncode:
+        return (
+            "real nodes need permission for Linux namespaces, mounts and device files (in Docker: --privileged): "
+            f"{tried.stderr.strip()}"
+        )
+    return ""
+
+
+def programs(pins: Pins, cache: Cache) -> Programs:
+    """Return the programs of nodes, whose parts are installed."""
+    kubernetes, coredns = cache.folder(pins.part("kubelet")), cache.folder(pins.part("coredns"))
+    return Programs(str(kubernetes / "kubelet"), str(kubernetes / "kube-proxy"), str(coredns / "coredns"))
+
+
+def offer(desired: int, pins: Pins, cache: Cache) -> Offer:
+    """Return how many of the desired nodes of a cluster can be real now.
+
+    Args:
+        desired: Nodes of each cluster that the user wants to be real.
+        pins: Versions of the cluster's parts.
+        cache: Cache that the parts are installed in.
+    """
+    if not desired:
+        return Offer(0, "none is asked for by --real-nodes")
+    if reason := obstacle(pins, cache):
+        return Offer(0, reason)
+    available = _available_bytes()
+    affordable = min(desired, max(0, available - _BYTES_KEPT) // _BYTES_OF_NODE)
+    if affordable == desired:
+        return Offer(desired, "")
+    return Offer(
+        affordable, f"{available / 1e9:.1f} GB of memory are left, and a real node takes {_BYTES_OF_NODE / 1e9} GB"
+    )
+
+
+def _available_bytes() -> int:
+    """Return the memory that new programs can have without swapping."""
+    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+
+
+def _minor(version: str) -> int:
+    return int(version.partition(".")[2])

@@ -1,0 +1,28 @@
+"""Large contents (archives, objects of buckets) in files that their SHA-256 digest names, so that memory holds none."""
+
+import hashlib
+import uuid
+from pathlib import Path
+
+
+class Contents:
+    """The contents in a directory, which is created with the first one. Equal contents share a file."""
+
+    def __init__(self, directory: Path):
+        self.directory = directory
+
+    def keep(self, content: bytes) -> str:
+        """Write a content unless its file exists. Returns its digest."""
+        digest = hashlib.sha256(content).hexdigest()
+        file = self.file(digest)
+        if not file.exists():
+            self.directory.mkdir(parents=True, exist_ok=True)
+            # The file appears whole, because another thread may look for it meanwhile.
+            partial = self.directory / f"{digest}.{uuid.uuid4().hex}"
+            partial.write_bytes(content)
+            partial.rename(file)
+        return digest
+
+    def file(self, digest: str) -> Path:
+        """The file of a content."""
+        return self.directory / digest

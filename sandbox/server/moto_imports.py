@@ -1,0 +1,24 @@
+"""Prepares moto's imports: import this module before any other that imports moto's services.
+
+On import, the EC2 of moto reads the offers of instance types of all regions (47 MB; `services.zones` reads a region's)
+and the endpoints of all services by a session of its own (7 MB; `protocol.models` shares them).
+"""
+
+import moto.utilities.utils as moto_utilities
+
+from ..protocol import models
+
+_OFFERS = "ec2/resources/instance_type_offerings/"
+_load_resource = moto_utilities.load_resource
+
+
+def _without_offers(filename: str) -> object:
+    return [] if filename.startswith(_OFFERS) else _load_resource(filename)
+
+
+models.mount()
+moto_utilities.load_resource = _without_offers  # pyrefly: ignore[bad-assignment]
+try:
+    import moto.ec2.models.instance_types  # noqa: F401
+finally:
+    moto_utilities.load_resource = _load_resource

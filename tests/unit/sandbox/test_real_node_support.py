@@ -1,0 +1,136 @@
+"""Whether nodes of the sandbox can be real on a machine, how many, and what is said where they cannot."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from podwright.operations.aws import sandbox_server
+from podwright.operations.aws.sandbox_server import Running, SandboxError
+from podwright.operations.commands.sandbox import _write_nodes
+from podwright.planning.helm.operators import NODE_PARTS
+from podwright.sandbox.control_plane.cache import Cache
+from podwright.sandbox.control_plane.pins import Pins, pins
+from podwright.sandbox.nodes import support
+from podwright.sandbox.nodes.support import Offer, obstacle, offer
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
+    """A machine that has all that real nodes need."""
+    cache = Cache(tmp_path / "cache")
+    for part in map(pins().part, NODE_PARTS):
+        cache.unfinished(part).mkdir(parents=True)
+        for name in part.files:
+            (cache.unfinished(part) / name).touch()
+        cache.finish(part, 1)
+    plugins, groups = tmp_path / "plugins", tmp_path / "groups"
+    (groups / "memory").mkdir(parents=True)
+    plugins.mkdir()
+    (plugins / "ptp").touch()
+    monkeypatch.setattr(support, "CNI", str(plugins))
+    monkeypatch.setattr(support, "_CGROUPS", groups)
+    monkeypatch.setattr(support, "_PROBE", ["true"])
+    monkeypatch.setattr(support.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(support.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(support, "_available_bytes", lambda: 64_000_000_000)
+    return cache
+
+
+def test_nodes_are_real_where_everything_is_there(cache: Cache) -> None:
+    assert obstacle(pins(), cache) == ""
+    assert offer(2, pins(), cache) == Offer(2, "")
+    assert offer(0, pins(), cache) == Offer(0, "none is asked for by --real-nodes")
+
+
+def test_only_linux_has_real_nodes(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert offer(2, pins(), cache) == Offer(0, "real nodes need Linux")
+
+
+def test_namespaces_need_root(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(support.os, "geteuid", lambda: 1000)
+    assert obstacle(pins(), cache) == "real nodes need root, for namespaces and control groups"
+
+
+@pytest.mark.parametrize(("program", "package"), [("runc", "runc"), ("busybox", "busybox-static"), ("ip", "iproute2")])
+def test_absent_programs_are_named_by_their_packages(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, program: str, package: str
+) -> None:
+    monkeypatch.setattr(support.shutil, "which", lambda name: None if name == program else name)
+    assert obstacle(pins(), cache).endswith(f"that are not installed: `apt-get install {package}`")
+
+
+def test_the_plugins_of_the_network_are_a_package(cache: Cache) -> None:
+    Path(support.CNI, "ptp").unlink()
+    assert obstacle(pins(), cache).endswith("`apt-get install containernetworking-plugins`")
+
+
+def test_the_kubelet_is_a_part_of_the_control_plane(cache: Cache) -> None:
+    cache.folder(pins().part("kubelet")).rename(cache.root / "other")
+    assert obstacle(pins(), cache) == "real nodes need kubelet: `podwright sandbox kubernetes install`"
+
+
+@pytest.mark.parametrize(("minor", "joins"), [("1.33", False), ("1.35", True)])
+def test_a_kubelet_joins_no_older_cluster(cache: Cache, minor: str, *, joins: bool) -> None:
+    chosen: Pins = pins().of_minor(minor)
+    reason = "" if joins else f"the kubelet {pins().part('kubelet').version} does not join Kubernetes {minor}"
+    assert obstacle(chosen, cache) == reason
+
+
+def test_a_container_with_root_may_have_no_namespaces(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(support, "_PROBE", ["sh", "-c", "echo unshare failed: Operation not permitted >&2; exit 1"])
+    reason = (
+        "real nodes need permission for Linux namespaces, mounts and device files (in Docker: --privileged): "
+        "unshare failed: Operation not permitted"
+    )
+    assert offer(2, pins(), cache) == Offer(0, reason)
+
+
+def test_a_machine_without_control_groups(cache: Cache) -> None:
+    (support._CGROUPS / "memory").rmdir()
+    assert "real nodes need control groups" in obstacle(pins(), cache)
+
+
+@pytest.mark.parametrize(("available", "count"), [(900_000_000, 0), (1_700_000_000, 1), (2_300_000_000, 2)])
+def test_memory_limits_the_number_of_nodes(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, available: int, count: int
+) -> None:
+    monkeypatch.setattr(support, "_available_bytes", lambda: available)
+    assert offer(2, pins(), cache).count == count
+    assert (offer(2, pins(), cache).why_not_more == "") == (count == 2)
+
+
+def test_the_status_says_which_nodes_are_real(capsys: pytest.CaptureFixture[str]) -> None:
+    _write_nodes(Running(1, 2, 3, "log", "real", real_nodes=2))
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "The first 2 nodes of each cluster are real" in printed
+    assert "All other nodes are simulated: their pods run nothing." in printed
+    _write_nodes(Running(1, 2, 3, "log", "real", why_simulated="real nodes need Linux"))
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed == "All nodes are simulated, since real nodes need Linux: their pods run nothing."
+
+
+@pytest.mark.parametrize(
+    ("count", "reason", "words"),
+    [
+        (2, "", "the first 2 nodes are real, and no container starts on the others"),
+        (1, "memory is short", "the first node is real, and no container starts on the others, since memory is short"),
+        (0, "it is no Linux", "no container starts: all nodes are simulated, since it is no Linux"),
+    ],
+)
+def test_a_deployment_says_in_a_line_which_nodes_are_real(count: int, reason: str, words: str) -> None:
+    assert Running(1, 2, 3, "log", "real", real_nodes=count, why_simulated=reason).nodes == words
+
+
+@pytest.mark.parametrize(("text", "count"), [("", 2), ("0", 0), ("5", 5)])
+def test_a_variable_sets_the_number(monkeypatch: pytest.MonkeyPatch, text: str, count: int) -> None:
+    monkeypatch.setenv("PODWRIGHT_SANDBOX_REAL_NODES", text)
+    assert sandbox_server._real_nodes() == count
+
+
+@pytest.mark.parametrize("text", ["two", "-1", "1.5"])
+def test_a_variable_that_is_no_number(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("PODWRIGHT_SANDBOX_REAL_NODES", text)
+    with pytest.raises(SandboxError, match=f"PODWRIGHT_SANDBOX_REAL_NODES is '{text}'; allowed: a whole number from 0"):
+        sandbox_server._real_nodes()
