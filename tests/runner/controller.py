@@ -88,7 +88,8 @@ class Controller:
         self._processes: dict[int, Process] = {}
         self._failed: set[str] = set()
         self._files: list[str] = []
-        self._over: list[str] = []
+        self._over: dict[str, str] = {}
+        self._measuring_again = False
         self._whole = False
         self._crashes = 0
 
@@ -116,9 +117,29 @@ class Controller:
         """Start the shards and pass on what they report, until the last has ended."""
         if not self._files:
             return None
-        worklist = Worklist(self._files, self._recorded)
         shards = min(self._count or 3, len(self._files))
         self._write(session, f"{len(self._files)} test files on {shards} shards\n")
+        self._run(session, self._files, shards)
+        if self._whole and not self._record:
+            self._judge(session)
+        session.testscollected = sum(self._tests.values())
+        return True
+
+    def _judge(self, session: pytest.Session) -> None:
+        """Find the files over their budget. Another run of each, alone, has to confirm the first."""
+        records.write(self._measured, self._root / ".podwright/tests/durations.csv")
+        factor = records.inflation(self._recorded, self._measured)
+        first = sorted(records.over_budget(self._recorded, self._measured, factor))
+        if not first:
+            return
+        self._write(session, f"\nover their budget, so run again alone: {', '.join(first)}\n")
+        self._measuring_again = True
+        self._run(session, first, 1)
+        again = {file: self._measured[file] for file in first}
+        self._over = records.over_budget(self._recorded, again, factor)
+
+    def _run(self, session: pytest.Session, files: list[str], shards: int) -> None:
+        worklist = Worklist(files, self._recorded)
         try:
             for number in range(shards):
                 self._start(session, number)
@@ -130,8 +151,6 @@ class Controller:
                     raise session.Failed(session.shouldfail)
         finally:
             self._end()
-        session.testscollected = sum(self._tests.values())
-        return True
 
     def _start(self, session: pytest.Session, number: int) -> None:
         ours, theirs = Pipe()
@@ -160,6 +179,8 @@ class Controller:
                 file = worklist.take(process.number)
                 process.file = file or ""
                 process.connection.send(file)
+            case ("collected", _, _) if self._measuring_again:
+                pass
             case ("collected", file, tests):
                 self._tests[file] = tests
                 expected = self._recorded[file].tests if file in self._recorded else 0
@@ -179,6 +200,9 @@ class Controller:
         report = hook.pytest_report_from_serializable(config=session.config, data=data)
         if report.failed:
             self._failed.add(report.nodeid.partition("::")[0])
+        elif self._measuring_again:
+            # The first run has counted it.
+            return
         if kind == "collect":
             hook.pytest_collectreport(report=report)
             return
@@ -227,11 +251,8 @@ class Controller:
         if self._record:
             passed = {file: record for file, record in self._measured.items() if file not in self._failed}
             records.write(records.merged(self._recorded, passed, _all_files(self._root)), self._table)
-        elif self._whole:
-            records.write(self._measured, self._root / ".podwright/tests/durations.csv")
-            self._over = records.over_budget(self._recorded, self._measured)
-            if self._over and exitstatus == pytest.ExitCode.OK:
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        elif self._over and exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
         """Name files over their budget and files without a record."""
@@ -239,7 +260,7 @@ class Controller:
         new = sorted(file for file in self._measured if file not in self._recorded)
         if self._over:
             terminalreporter.section("test files over their budget", red=True)
-            for message in self._over:
+            for message in self._over.values():
                 terminalreporter.write_line(message)
         if new and self._recorded and not (self._record or self._coverage):
             terminalreporter.section("test files without a record, counted as the median")

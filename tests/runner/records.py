@@ -99,20 +99,25 @@ def inflation(recorded: Mapping[str, Record], measured: Mapping[str, Record]) ->
     return min(MOST_INFLATION, max(1.0, statistics.median(ratios))) if ratios else 1.0
 
 
-def over_budget(recorded: Mapping[str, Record], measured: Mapping[str, Record]) -> list[str]:
-    """A message for each file that takes more than twice its record, corrected for the machine's inflation.
+def over_budget(
+    recorded: Mapping[str, Record], measured: Mapping[str, Record], factor: float | None = None
+) -> dict[str, str]:
+    """A message for each file that takes more than twice its record.
 
-    A record with skipped tests binds only runs that skip as many.
+    Args:
+        recorded: The records. One with skipped tests binds only runs that skip as many.
+        measured: What the files took.
+        factor: How much more CPU time the machine took for the same work; None to infer it from the files.
     """
-    factor = inflation(recorded, measured)
-    messages = []
+    factor = factor or inflation(recorded, measured)
+    messages = {}
     for file, now in sorted(measured.items()):
         record = recorded.get(file)
         if record is None or now.skipped < record.skipped:
             continue
         seconds = now.seconds / factor
         if seconds > max(BUDGET * record.seconds, record.seconds + SPARE_SECONDS):
-            messages.append(
+            messages[file] = (
                 f"{file}: {seconds:.1f} CPU seconds are more than {BUDGET:g} times its record of {record.seconds:.1f} "
                 f"({now.seconds:.1f} measured, divided by this run's inflation of {factor:.2f})\n"
                 f"  → Make the file cheaper, or record it again: bin/test --record {file}"

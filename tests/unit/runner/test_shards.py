@@ -228,6 +228,23 @@ def test_a_file_over_its_budget_fails_a_whole_run_only(suite: Suite) -> None:
     assert named.returncode == 0, named.stdout
 
 
+def test_a_file_over_its_budget_that_keeps_it_alone_fails_no_run(suite: Suite) -> None:
+    suite.add(
+        "test_a.py",
+        "import pathlib, time\n\ndef test_busy():\n    first = not pathlib.Path('ran').exists()\n"
+        "    pathlib.Path('ran').touch()\n    end = time.process_time() + 1.5 * first\n"
+        "    while time.process_time() < end:\n        pass\n",
+    )
+    suite.add("test_b.py")
+    records.write(
+        {"tests/test_a.py": Record(0.5, 1), "tests/test_b.py": Record(0.1, 1)}, suite.root / "tests/durations.csv"
+    )
+    result = suite.run("--shards", "2", spare_seconds=0.5)
+    assert result.returncode == 0, result.stdout
+    assert "over their budget, so run again alone: tests/test_a.py" in result.stdout
+    assert "2 passed" in result.stdout
+
+
 def test_a_file_that_fails_keeps_its_record(suite: Suite) -> None:
     suite.add("test_a.py", "def test_fails():\n    assert False\n")
     suite.add("test_b.py")
