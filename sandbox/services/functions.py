@@ -7,7 +7,6 @@ environment, the credentials of its role and boto3, and talks to the sandbox onl
 import base64
 import json
 import os
-import subprocess
 import sys
 import threading
 import uuid
@@ -25,10 +24,10 @@ from moto.awslambda.models import LambdaFunction, LayerVersion, lambda_backends
 from ..protocol.clients import Clients
 from ..protocol.clock import now
 from ..protocol.contents import Contents
+from .function_processes import FunctionProcesses, TimedOutError
 
 # What AWS's Python runtime brings: boto3 and what it needs.
 _RUNTIME_PACKAGES = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "urllib3", "six")
-_BOOTSTRAP = Path(__file__).with_name("lambda_bootstrap.py")
 # AWS repeats a failed asynchronous invocation twice, unless the function's settings say otherwise.
 # Source: AWS Lambda Developer Guide, "Asynchronous invocation".
 _RETRIES = 2
@@ -55,6 +54,7 @@ class Functions:
     def __init__(self, clients: Clients, directory: Path, contents: Contents, sleep_scale: float, authority: Path):
         self.clients, self.directory, self.contents = clients, directory, contents
         self.sleep_scale, self.authority = sleep_scale, authority
+        self.processes = FunctionProcesses(self._runtime())
         self.running: Counter[str] = Counter()
 
     def run(self, function: LambdaFunction, event: Any) -> Result:
@@ -80,9 +80,11 @@ class Functions:
             "LogStream": stream,
             "Timeout": int(function.timeout),
             "SleepScale": self.sleep_scale,
-            "Path": [str(code), *(str(layer / "python") for layer in layers), str(self._runtime())],
+            "Path": [str(code), *(str(layer / "python") for layer in layers)],
+            "Folder": str(code),
+            "Environment": self._environment(function),
         }
-        result = self._process(function, invocation, code)
+        result = self._process(function, invocation)
         self._write_log(function.region, group, stream, result.log)
         return result
 
@@ -108,37 +110,19 @@ class Functions:
 
         threading.Thread(target=attempts, daemon=True, name=f"lambda {function.function_name}").start()
 
-    def _process(self, function: LambdaFunction, invocation: dict[str, Any], code: Path) -> Result:
+    def _process(self, function: LambdaFunction, invocation: dict[str, Any]) -> Result:
         """Run a function in a Python process of its own, as its role, and stop it at its time-out."""
-        # The answer has a pipe of its own: handlers and libraries print on all others.
-        reading, writing = os.pipe()
-        with os.fdopen(reading) as answers:
-            process = subprocess.Popen(
-                # Nothing that is installed here: a function sees its layers and what its runtime brings.
-                [sys.executable, "-I", "-S", "-B", str(_BOOTSTRAP), str(writing)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                cwd=code,
-                pass_fds=[writing],
-                env=self._environment(function),
+        try:
+            ended = self.processes.run(invocation, float(function.timeout))
+        except TimedOutError as error:
+            message = (
+                f"{now():%Y-%m-%dT%H:%M:%SZ} {invocation['RequestId']} Task timed out after "
+                f"{function.timeout:.2f} seconds"
             )
-            os.close(writing)
-            try:
-                log, _ = process.communicate(json.dumps(invocation), timeout=float(function.timeout))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                log, _ = process.communicate()
-                message = (
-                    f"{now():%Y-%m-%dT%H:%M:%SZ} {invocation['RequestId']} Task timed out after "
-                    f"{function.timeout:.2f} seconds"
-                )
-                return Result(json.dumps({"errorMessage": message}), True, log + message)
-            text = answers.read()
+            return Result(json.dumps({"errorMessage": message}), True, f"{error}{message}")
         answer = (
-            json.loads(text)
-            if text
+            json.loads(ended.answer)
+            if ended.answer
             else {
                 "error": {
                     "errorType": "Runtime.ExitError",
@@ -147,8 +131,8 @@ class Functions:
             }
         )
         if "error" in answer:
-            return Result(json.dumps(answer["error"]), True, log)
-        return Result(json.dumps(answer["result"]), False, log)
+            return Result(json.dumps(answer["error"]), True, ended.log)
+        return Result(json.dumps(answer["result"]), False, ended.log)
 
     def _environment(self, function: LambdaFunction) -> dict[str, str]:
         """The variables of a function: Lambda's own, then its configuration's, with credentials of its role."""

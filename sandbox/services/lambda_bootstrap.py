@@ -1,17 +1,22 @@
 """What a Lambda function's process runs: imports the handler, calls it once and writes the outcome.
 
 The sandbox starts it with Python's isolated mode and no site-packages, so a handler finds the standard library, its own
-code, its layers and boto3, as in AWS's Python runtime, and nothing else of this machine. The invocation comes as JSON
-on standard input, the result goes as JSON to the file descriptor in argv, what the handler prints is its log.
+code, its layers and boto3, as in AWS's Python runtime, and nothing else of this machine. It imports boto3 and forks a
+process for each invocation. That one gets three files from the socket in argv: one with the invocation as JSON, a pipe
+for the result as JSON, and one for what the handler prints, its log.
 """
 
+import gc
 import importlib
 import json
 import os
+import signal
+import socket
 import sys
 import time
 import traceback
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
 
 
 class Context:
@@ -35,9 +40,16 @@ class Context:
 
 
 def main() -> None:
-    """Run one invocation."""
-    invocation = json.load(sys.stdin)
-    sys.path[:0] = invocation["Path"]
+    """Run one invocation in each process that is forked here."""
+    runtime = Path(sys.argv[2])
+    invocation, answer = _next_invocation(socket.socket(fileno=int(sys.argv[1])), runtime)
+    own = invocation["Path"]
+    packages = {package.stem for package in runtime.iterdir()}
+    if any(Path(folder, package.name).exists() for folder in own for package in runtime.iterdir()):
+        # A function that brings its own boto3 gets that one.
+        for name in [name for name in sys.modules if name.partition(".")[0] in packages]:
+            del sys.modules[name]
+    sys.path[:0] = own
     pause, scale = time.sleep, invocation["SleepScale"]
     # A handler that waits for something real waits as much shorter as the sandbox is faster.
     time.sleep = lambda seconds: pause(seconds * scale)
@@ -53,8 +65,43 @@ def main() -> None:
             "errorMessage": str(error), "errorType": type(error).__name__,
             "stackTrace": traceback.format_tb(error.__traceback__),
         }})  # fmt: skip
-    with os.fdopen(int(sys.argv[1]), "w") as output:
-        output.write(text)
+    with answer:
+        answer.write(text)
+
+
+def _next_invocation(connection: socket.socket, runtime: Path) -> tuple[dict[str, Any], TextIO]:
+    """Fork a process for each invocation; return in the process that runs it, with the file for its answer."""
+    sys.path.insert(0, str(runtime))
+    importlib.import_module("boto3")
+    # Nothing waits for these processes.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    # The garbage collector would copy the memory of what is imported.
+    gc.freeze()
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(connection, 1, 3)
+        if not message:
+            sys.exit()
+        if not os.fork():
+            break
+        for descriptor in descriptors:
+            os.close(descriptor)
+    connection.close()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    # The sandbox kills the group of a function that exceeds its time-out.
+    os.setsid()
+    request, answered, log = descriptors
+    for stream in (1, 2):
+        os.dup2(log, stream)
+    os.close(log)
+    # The first line of an answer says which process it is.
+    os.write(answered, f"{os.getpid()}\n".encode())
+    with os.fdopen(request, "rb") as file:
+        invocation = json.load(file)
+    os.chdir(invocation["Folder"])
+    os.environ.clear()
+    os.environ.update(invocation["Environment"])
+    time.tzset()
+    return invocation, os.fdopen(answered, "w")
 
 
 if __name__ == "__main__":

@@ -18,8 +18,10 @@ from unittest.mock import patch
 from podwright.operations.aws import sandbox_server
 
 _SERVER = "podwright.sandbox.__main__"
+_IMPORTED_LATE = ("cryptography.hazmat.backends.openssl.backend",)
+"""What a server imports when it makes its certificates."""
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload([_SERVER])
+_CONTEXT.set_forkserver_preload([_SERVER, *_IMPORTED_LATE])
 # Fields of /proc/PID/stat, counted from the state: the addresses at which the command line begins and ends.
 _COMMAND_LINE_START, _COMMAND_LINE_END = 45, 46
 

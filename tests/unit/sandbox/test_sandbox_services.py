@@ -6,7 +6,8 @@ import threading
 from collections import defaultdict
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import kubernetes_validate
 import pytest
@@ -19,11 +20,14 @@ from podwright.sandbox.cloudformation.providers.api import fit
 from podwright.sandbox.cloudformation.providers.recorded import attributes_of
 from podwright.sandbox.cloudformation.providers.registry import is_recorded_only, real_types
 from podwright.sandbox.cloudformation.validation import validate_properties
+from podwright.sandbox.eks.service import Eks, EksCluster
+from podwright.sandbox.eks.upgrades import new_update, update_version
 from podwright.sandbox.hyperpod.answers import kubernetes_node
 from podwright.sandbox.hyperpod.cluster import Cluster, Group, Node, Shortage, Timing
 from podwright.sandbox.kubernetes.store import ApiError, KubernetesStore, plural
 from podwright.sandbox.protocol.clock import now
 from podwright.sandbox.protocol.contents import Contents
+from podwright.sandbox.protocol.service import Refusal
 from podwright.sandbox.server.persistence import Snapshots
 from podwright.sandbox.services.fsx import check_lustre, check_openzfs
 
@@ -361,3 +365,21 @@ def test_recorded_attributes_follow_the_schema() -> None:
 
     request = Request("AWS::Batch::JobQueue", "Q", "s", "id", REGION, {"JobQueueName": "q"}, Nothing())
     assert attributes_of(request)["JobQueueArn"] == "arn:aws:batch:us-west-2:123456789012:job-queue/q"
+
+
+def eks_with(cluster: EksCluster) -> Eks:
+    """The parts of the service that an update asks."""
+    kubernetes = SimpleNamespace(set_version=lambda *_: None)
+    parts = {"cluster": lambda *_: cluster, "nodes": lambda *_: [], "update_seconds": 0, "kubernetes": kubernetes}
+    return cast(Eks, SimpleNamespace(**parts))
+
+
+def test_an_eks_cluster_takes_one_update_at_a_time() -> None:
+    cluster = EksCluster({"name": "c", "arn": "arn:c", "version": "1.34", "status": "ACTIVE"})
+    first = new_update("VersionUpdate", [], now() + timedelta(hours=1))
+    cluster.updates[first["id"]] = first
+    with pytest.raises(Refusal, match="Cluster c is being updated") as refusal:
+        update_version(eks_with(cluster), "us-west-2", {"name": "c", "version": "1.35"})
+    assert refusal.value.code == "ResourceInUseException"
+    first["until"] = now()
+    assert update_version(eks_with(cluster), "us-west-2", {"name": "c", "version": "1.35"})["type"] == "VersionUpdate"

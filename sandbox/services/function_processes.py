@@ -1,0 +1,124 @@
+"""Processes of Lambda functions, forked from one that has imported boto3: an import takes half a CPU second.
+
+Like a process of its own, a fork has the variables, folder and modules of its invocation alone.
+"""
+
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+_BOOTSTRAP: Final = Path(__file__).with_name("lambda_bootstrap.py")
+_READ_BYTES: Final = 65_536
+
+
+class TimedOutError(Exception):
+    """A function was stopped at its time-out; `args[0]` is its log until then."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What an invocation left."""
+
+    answer: str
+    """The JSON that the bootstrap wrote; empty if the process ended before."""
+    log: str
+    """What the handler printed."""
+
+
+class FunctionProcesses:
+    """Starts processes of functions. `runtime` is the folder with the packages of Lambda's runtime."""
+
+    def __init__(self, runtime: Path):
+        self._runtime = runtime
+        self._lock = threading.Lock()
+        self._parent: subprocess.Popen[bytes] | None = None
+        self._connection: socket.socket | None = None
+
+    def run(self, invocation: Mapping[str, Any], timeout_seconds: float) -> Ended:
+        """Run the bootstrap in a new process and wait for its end.
+
+        Args:
+            invocation: What the bootstrap reads.
+            timeout_seconds: The process and all that it started are killed after so many seconds.
+
+        Raises:
+            TimedOutError: They were.
+        """
+        with ExitStack() as stack:
+            request = stack.enter_context(tempfile.TemporaryFile())
+            request.write(json.dumps(invocation).encode())
+            request.seek(0)
+            # The answer has a pipe of its own: handlers and libraries print on all others.
+            (answers, answer), (logs, log) = os.pipe(), os.pipe()
+            for descriptor in (answers, logs):
+                stack.callback(os.close, descriptor)
+            try:
+                self._fork([request.fileno(), answer, log])
+            finally:
+                os.close(answer)
+                os.close(log)
+            return _read(answers, logs, time.monotonic() + timeout_seconds)
+
+    def close(self) -> None:
+        """End the process that forks; those of invocations run on."""
+        if self._connection is not None and self._parent is not None:
+            self._connection.close()
+            self._parent.wait()
+            self._connection = None
+
+    def _fork(self, descriptors: list[int]) -> None:
+        with self._lock:
+            if self._parent is not None and self._parent.poll() is not None:
+                self.close()
+            connection = self._connection or self._start()
+            socket.send_fds(connection, [b"."], descriptors)
+
+    def _start(self) -> socket.socket:
+        """Start the process that imports boto3. It ends when this one closes its connection, however that ends."""
+        connection, theirs = socket.socketpair()
+        with theirs:
+            self._parent = subprocess.Popen(
+                # Nothing that is installed here: a function sees its layers and what its runtime brings.
+                [sys.executable, "-I", "-S", "-B", _BOOTSTRAP, str(theirs.fileno()), self._runtime],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                env={"PATH": os.defpath, "LANG": "en_US.UTF-8"},
+                start_new_session=True,
+            )
+        self._connection = connection
+        return connection
+
+
+def _read(answers: int, logs: int, deadline: float) -> Ended:
+    """Read both pipes until nothing has them open. The first line of the answer is the id of the process."""
+    read: dict[int, bytearray] = {answers: bytearray(), logs: bytearray()}
+    with selectors.DefaultSelector() as selector:
+        for descriptor in read:
+            selector.register(descriptor, selectors.EVENT_READ)
+        while selector.get_map():
+            ready = selector.select(max(0.0, deadline - time.monotonic()))
+            for key, _ in ready:
+                content = os.read(key.fd, _READ_BYTES)
+                read[key.fd] += content
+                if not content:
+                    selector.unregister(key.fd)
+            if not ready and time.monotonic() >= deadline:
+                process, _, _ = read[answers].partition(b"\n")
+                if process:
+                    with suppress(ProcessLookupError):
+                        os.killpg(int(process), signal.SIGKILL)
+                raise TimedOutError(read[logs].decode(errors="replace"))
+    _, _, answer = read[answers].decode().partition("\n")
+    return Ended(answer, read[logs].decode(errors="replace"))
