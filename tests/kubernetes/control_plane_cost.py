@@ -52,9 +52,9 @@ def rows(
         table.append(row("1 environment", _seconds(start), planes))
         planes[0].stop()
         table.append(row("the same, started again", _seconds(planes[0].start), planes))
-        seconds = [_seconds(start) for _ in range(environments - 1)]
-        average = sum(seconds) / len(seconds)
-        table.append(row(f"{environments} environments, each of the others", average, planes))
+        if seconds := [_seconds(start) for _ in range(environments - 1)]:
+            average = sum(seconds) / len(seconds)
+            table.append(row(f"{environments} environments, each of the others", average, planes))
         ready = _seconds(lambda: add_nodes(planes[0], {"h100": (_TYPE, nodes)}))
         table.append(row(f"1 environment, with {nodes:,} nodes", ready, planes[:1]))
     return table

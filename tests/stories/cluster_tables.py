@@ -115,21 +115,6 @@ class ClusterTables:
             frozenset(job["metadata"]["name"] for job in jobs if job["metadata"]["uid"] in sent),
         )
 
-    def change_quota(self, queue: str, old: int, new: int) -> None:
-        """Change a ClusterQueue's only quota of so many GPUs."""
-        path = f"{_path(_CLUSTER_QUEUE[0])}/clusterqueues/{queue}"
-        groups = self._api.request("GET", path)["spec"]["resourceGroups"]
-        amounts = [
-            resource
-            for group in groups
-            for flavor in group["flavors"]
-            for resource in flavor["resources"]
-            if (resource["name"], resource["nominalQuota"]) == (_GPU, str(old))
-        ]
-        assert len(amounts) == 1, f"{queue} has {len(amounts)} quotas of {old} GPUs: {groups}"
-        amounts[0]["nominalQuota"] = str(new)
-        self._api.request("PATCH", path, {"spec": {"resourceGroups": groups}}, "merge-patch+json")
-
     def delete_jobs(self) -> None:
         """Delete the jobs of all queues, and wait until none exists."""
         for job in self._submitted():

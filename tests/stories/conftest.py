@@ -1,8 +1,9 @@
-"""Fixtures of stories. The module of a story has SCENARIO, TIME_SCALE, ENGINE and STEPS.
+"""Fixtures of stories. The module of a story has SCENARIO, TIME_SCALE and STEPS.
 
-ENGINE is a process of the control plane. These are optional: CHANGES of the scenario's file; PARTS of the control plane
-for a story of other environments than the scenario's; LEFT_OUT, commands of the page's first step that are not typed;
-CDK_CLI, True if `podwright deploy` starts the real CDK CLI, as it does in the story of two-teams.
+These are optional: ENGINE, a process of the control plane that `engine_stopped` stops; CHANGES of the scenario's file;
+PARTS of the control plane for a story of other environments than the scenario's; LEFT_OUT, commands of the page's first
+step that are not typed; CDK_CLI, True if `podwright deploy` starts the real CDK CLI, as it does in the story of
+two-teams.
 """
 
 from collections.abc import Iterator

@@ -265,10 +265,6 @@ class Terminal:
         """Delete what was submitted, of every kind."""
         self._cluster.delete_jobs()
 
-    def change_quota(self, queue: str, old: int, new: int) -> None:
-        """Change a ClusterQueue's only quota of so many GPUs, in the cluster alone."""
-        self._cluster.change_quota(queue, old, new)
-
     def deploy_changed(self, scenario: str, old: str, new: str) -> None:
         """Change a text of the scenario's file, where it is there once, and deploy that."""
         _replace(self.folder / f"environments/{scenario}.yaml", old, new)

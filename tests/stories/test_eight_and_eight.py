@@ -9,10 +9,10 @@ import pytest
 
 from audit_log import KUEUE, STAND_IN, check_deciders
 from podwright.operations.nodes.timeline import MARKS
-from story import QUIET_SECONDS, Different, Terminal, page, story
+from story import Terminal, page, story
 
 # So slow that steps lie apart, and a drill on a busy machine sees each.
-SCENARIO, TIME_SCALE, ENGINE = "eight-and-eight", 3.0, "kueue"
+SCENARIO, TIME_SCALE = "eight-and-eight", 3.0
 _, TRAINING, DRILL, HISTORY = story(SCENARIO)
 PODS = "kubectl get pods --all-namespaces --selector app.kubernetes.io/name=pretrain --output json"
 
@@ -79,16 +79,3 @@ def test_the_node_is_replaced_and_its_pod_is_another_one(played: Play, terminal:
 def test_the_engines_alone_decide(terminal: Terminal) -> None:
     """Also while a node is broken, replaced and its pod made again."""
     check_deciders(terminal.plane / "audit.log", {KUEUE, STAND_IN})
-
-
-@pytest.mark.usefixtures("played", "engine_stopped")
-def test_nothing_starts_without_kueue(terminal: Terminal) -> None:
-    with pytest.raises(Different, match="pretrain"):
-        terminal.play([TRAINING], QUIET_SECONDS)
-
-
-# The last one: the cluster keeps this quota.
-@pytest.mark.usefixtures("played", "no_jobs")
-def test_one_node_less_of_quota_is_another_story(terminal: Terminal) -> None:
-    terminal.change_quota("hyperpod-ns-language-clusterqueue", 64, 56)
-    terminal.comes_to(TRAINING, "Team: language | GPUs: 64 | GPUs borrowed: 8")

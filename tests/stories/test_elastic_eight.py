@@ -3,9 +3,9 @@
 import pytest
 
 from audit_log import JOBS, KUBERNETES, KUEUE, SCHEDULER, STAND_IN, bodies, check_writers
-from story import QUIET_SECONDS, Different, Terminal, story
+from story import Terminal, story
 
-SCENARIO, TIME_SCALE, ENGINE = "elastic-eight", 0.1, "kueue"
+SCENARIO, TIME_SCALE = "elastic-eight", 0.1
 _, *STEPS = story(SCENARIO)
 # Whoever else writes one of these has taken a decision from the engine.
 DECIDES = {
@@ -42,17 +42,3 @@ def test_the_stand_in_says_nothing_but_what_a_framework_has_to(terminal: Termina
     assert [(item["QuotaReserved"], item["Admitted"], item["Evicted"]) for item in held] == [
         ("False", "False", "True")
     ] * 3
-
-
-@pytest.mark.usefixtures("engine_stopped")
-def test_nothing_happens_without_kueue(terminal: Terminal) -> None:
-    with pytest.raises(Different, match="llama-70b"):
-        terminal.play(STEPS, QUIET_SECONDS)
-
-
-# The last one: the cluster keeps this quota.
-@pytest.mark.usefixtures("no_jobs")
-def test_one_node_less_of_quota_is_another_story(terminal: Terminal) -> None:
-    terminal.change_quota("hyperpod-ns-serving-clusterqueue", 48, 40)
-    # Seven nodes are no size, and the training has six.
-    terminal.comes_to(STEPS[0], "Job: llama-70b | State: Running | Pods running: 6 | Nodes: 6")

@@ -3,9 +3,9 @@
 import pytest
 
 from audit_log import KUBERNETES, KUEUE, SCHEDULER, TRAINING_OPERATOR, check_writers
-from story import QUIET_SECONDS, Different, Terminal, story
+from story import Terminal, story
 
-SCENARIO, TIME_SCALE, ENGINE = "governed-hundred", 0.1, "kueue"
+SCENARIO, TIME_SCALE = "governed-hundred", 0.1
 _, *STEPS = story(SCENARIO)
 # Whoever else writes one of these has taken a decision from the engine.
 DECIDES = {
@@ -27,16 +27,3 @@ def test_the_page_tells_what_happens() -> None:
 @pytest.mark.usefixtures("played")
 def test_the_engines_alone_decide(terminal: Terminal) -> None:
     check_writers(terminal.plane / "audit.log", DECIDES)
-
-
-@pytest.mark.usefixtures("engine_stopped")
-def test_nothing_happens_without_kueue(terminal: Terminal) -> None:
-    with pytest.raises(Different, match="kueue"):
-        terminal.play(STEPS, QUIET_SECONDS)
-
-
-# The last one: the cluster keeps this quota.
-@pytest.mark.usefixtures("no_jobs")
-def test_one_node_less_of_quota_is_another_story(terminal: Terminal) -> None:
-    terminal.change_quota("hyperpod-ns-foundation-clusterqueue", 320, 312)
-    terminal.comes_to(STEPS[0], "Team: foundation | GPUs: 384 | GPUs borrowed: 72")

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from audit_log import KUBERNETES, KUEUE, SCHEDULER, STAND_IN, check_writers
-from story import QUIET_SECONDS, Different, Terminal, story
+from story import Terminal, story
 
-SCENARIO, TIME_SCALE, ENGINE = "ultraserver-72", 0.1, "kueue"
+SCENARIO, TIME_SCALE = "ultraserver-72", 0.1
 _, *STEPS = story(SCENARIO)
 # Whoever else writes one of these has taken a decision from the engine.
 DECIDES = {
@@ -37,17 +37,3 @@ def test_each_pod_claims_a_channel(terminal: Terminal) -> None:
     assert len(pods) == 18
     claims = {entry["resourceClaimName"] for pod in pods for entry in pod["status"]["resourceClaimStatuses"]}
     assert len(claims) == 18
-
-
-@pytest.mark.usefixtures("engine_stopped")
-def test_nothing_happens_without_kueue(terminal: Terminal) -> None:
-    with pytest.raises(Different, match="Job: sweep \\| Pods running: 0"):
-        terminal.play(STEPS, QUIET_SECONDS)
-
-
-# The last one: the cluster keeps this quota.
-@pytest.mark.usefixtures("no_jobs")
-def test_one_node_less_of_quota_is_another_story(terminal: Terminal) -> None:
-    terminal.deploy_changed(SCENARIO, "research: {quota: {gb200: 18}", "research: {quota: {gb200: 17}")
-    terminal.play(STEPS[:2])
-    terminal.comes_to(STEPS[2], "Team: research | GPUs: 80 | GPUs borrowed: 12")
