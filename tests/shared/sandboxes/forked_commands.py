@@ -23,6 +23,7 @@ from typing import Any, Final
 _PACKAGE: Final = "podwright.operations"
 _IMPORTED_LATE: Final = ("boto3", "rich.console", "rich.table")
 """What commands import only when they need it."""
+_SERVICES: Final = ("cloudformation", "ec2", "eks", "sagemaker", "sts")
 _WITHOUT_CLI: Final = "--without-cdk-cli"
 _FAILED: Final = 70
 """Exit status of a command that left none."""
@@ -119,6 +120,14 @@ def _wait(connection: socket.socket, command: int) -> None:
     os._exit(0)
 
 
+def _read_models() -> None:
+    """Read the models of the services that most commands ask, once for all commands."""
+    import_module("service_models").share()
+    session = import_module("boto3").Session("none", "none", region_name="us-west-2")
+    for name in _SERVICES:
+        session.client(name)
+
+
 def main(descriptor: str, *options: str) -> int:
     """Serve commands; this returns in each process that has run one."""
     cli: Any = import_module(f"{_PACKAGE}.cli")
@@ -126,8 +135,11 @@ def main(descriptor: str, *options: str) -> int:
         import_module(command.module, _PACKAGE)
     for name in _IMPORTED_LATE:
         import_module(name)
+    # Pydantic builds the schema of environments with the first one: 0.3 CPU seconds.
+    import_module("podwright.config.settings.environment").Environment.model_rebuild()
+    sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+    _read_models()
     if _WITHOUT_CLI in options:
-        sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1])]
         deployment: Any = import_module(f"{_PACKAGE}.cdk.deployment")
         deployment.Cdk = import_module("cloudformation_cli").CloudFormationCdk
     # What is collected is copied in every process.
