@@ -43,8 +43,8 @@ class RunningContainer:
 
     def write(self, text: str) -> int:
         """Let a simulated container print a text, or as much as its pipe takes now. Returns how many characters."""
-        parts = (text[start : start + _CHARACTERS] for start in range(0, len(text), _CHARACTERS))
-        return sum(len(part) for part in takewhile(lambda part: self._tell({"print": part}), parts))
+        chunks = (text[start : start + _CHARACTERS] for start in range(0, len(text), _CHARACTERS))
+        return sum(len(chunk) for chunk in takewhile(lambda chunk: self._tell({"print": chunk}), chunks))
 
     def end(self, code: int) -> None:
         """End the container: a simulated one with this exit code, any other by SIGKILL."""
