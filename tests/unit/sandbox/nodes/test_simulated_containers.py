@@ -18,6 +18,7 @@ from podwright.sandbox.nodes import containers, simulated
 from podwright.sandbox.nodes.containers import ENTRY, GATES, SIMULATED, program_of, simulate, why_simulated
 from podwright.sandbox.nodes.running import RunningContainer
 from podwright.sandbox.protocol.clock import now
+from waiting import until
 
 NODE, POD = "hyperpod-i-0123456789abcdef0", "train-worker-0"
 
@@ -185,13 +186,16 @@ def test_a_simulated_container_prints_and_ends_as_it_is_told(
     running.write("too late")
 
 
-def test_a_container_that_does_not_listen_yet_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_container_that_does_not_listen_yet_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(containers, "SIMULATED", simulated.__file__)
     command = [sys.executable, "-c", "import time; time.sleep(600)", simulated.__file__]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process:
-        assert RunningContainer([process.pid]).simulated == process.pid
-        assert RunningContainer([process.pid]).write("lost") == 0
-        process.kill()
+        try:
+            # The kernel shows a command line some time after the program has started.
+            until(lambda: RunningContainer([process.pid]).simulated)
+            assert RunningContainer([process.pid]).write("lost") == 0
+        finally:
+            process.kill()
 
 
 def test_a_container_that_hangs_blocks_nobody(process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
