@@ -73,7 +73,7 @@ def quota_cells(row: Report) -> list[str]:
 
 def _amount(entry: Report) -> str:
     counts = {word: entry[name] for name, word in _COUNTED.items() if name in entry}
-    parts = [f"{count:g} {word.removesuffix('s') if count == 1 else word}" for word, count in counts.items()]
+    parts = [f"{count:.9g} {word.removesuffix('s') if count == 1 else word}" for word, count in counts.items()]
     if partition := entry.get("AcceleratorPartition"):
         parts.insert(0, f"{partition['Count']} × {partition['Type']}")
     return f"{entry['InstanceType']}: {', '.join(parts)}"

@@ -1,6 +1,6 @@
 """What a node has left for pods once its image, the system's daemons and tiered checkpoints have taken their part."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ...config.catalog.facts import table
 from ...config.catalog.instance_type import InstanceType
@@ -10,6 +10,11 @@ from ..kubernetes.kai_services import kai_services
 
 # Memory that the EKS image keeps back on a node: a fixed part and one for each pod, then the eviction threshold.
 _RESERVED_MIB, _RESERVED_MIB_PER_POD, _EVICTION_MIB = 255, 11, 100
+HUGE_PAGES_MIB: Final = 5128
+"""MiB of huge pages on nodes with EFA, which the EFA software of AWS's images reserves.
+
+The kubelet subtracts them from allocatable memory. Source: Kubernetes 1.34, pkg/kubelet/nodestatus/setters.go.
+"""
 
 
 class Allocatable(NamedTuple):
@@ -62,6 +67,8 @@ def kubelet_allocatable(
     memory = row.memory_gib * 1024 * (100 - checkpoint_memory_percent) / 100
     # The formula takes the pods that the node may have, not those that it has.
     retained = _RESERVED_MIB + _RESERVED_MIB_PER_POD * row.max_pods + _EVICTION_MIB
+    # Memory in huge pages is a resource of its own.
+    retained += HUGE_PAGES_MIB if row.efa_interfaces else 0
     return Allocatable(row.max_pods, cores * 1000 - _reserved_millis(cores), int(memory) - retained)
 
 

@@ -4,9 +4,11 @@ It is in the user's cache next to the control plane, and optional. The file of i
 environment that has it is whole.
 """
 
+import importlib.util
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -25,6 +27,7 @@ PINS: Final = Path(__file__).with_name("pytorch_requirements.txt")
 _DOWNLOADED_GIGABYTES: Final = 2.5
 _WRITTEN: Final = "requirements.txt"
 _SYSTEM: Final = "linux"
+_FIX: Final = "see that pip reaches a package index and the disk has space"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +94,32 @@ class PyTorch:
         (self.folder / _WRITTEN).unlink(missing_ok=True)
         if not is_whole:
             _run([sys.executable, "-m", "venv", "--without-pip", "--clear", str(self.folder)], "create its folder")
-        pip = [sys.executable, "-m", "pip", f"--python={self.programs / 'python'}", "install"]
+        python = str(self.programs / "python")
+        pip = [sys.executable, "-m", "pip", f"--python={python}", "install"]
+        if importlib.util.find_spec("pip") is None:
+            # As in environments that uv made.
+            _run([python, "-I", "-m", "ensurepip"], "install pip", f"install pip for {sys.executable}")
+            pip = [python, "-m", "pip", "install"]
         options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-compile"]
         _run([*pip, *options, f"--requirement={PINS}"], "install PyTorch")
         # Nodes mount it read-only. Without byte code each process would compile PyTorch again.
-        compiling = [str(self.programs / "python"), "-I", "-m", "compileall", "-q", "-j", "0", str(self.folder / "lib")]
+        compiling = [python, "-I", "-m", "compileall", "-q", "-j", "0", str(self.folder / "lib")]
         _run(compiling, "compile PyTorch")
         shutil.copyfile(PINS, self.folder / _WRITTEN)
 
     def _require_space(self) -> None:
-        needed = GIGABYTES + _DOWNLOADED_GIGABYTES
-        free = shutil.disk_usage(self.folder.parent).free / 1e9
-        if free < needed:
-            raise CommandError(
-                f"{self.folder.parent} has {free:.1f} GB left, and PyTorch takes up to {needed:.1f} GB",
-                "free some, or point XDG_CACHE_HOME to a larger disk",
-            )
+        """Raise CommandError if a disk is too small: that of the environment, or that of pip's temporary files."""
+        installed, temporary = self.folder.parent, Path(tempfile.gettempdir())
+        needs = {installed: GIGABYTES, temporary: _DOWNLOADED_GIGABYTES}
+        if installed.stat().st_dev == temporary.stat().st_dev:
+            needs = {installed: sum(needs.values())}
+        for folder, needed in needs.items():
+            free = shutil.disk_usage(folder).free / 1e9
+            if free < needed:
+                raise CommandError(
+                    f"{folder} has {free:.1f} GB left, and PyTorch takes up to {needed:.1f} GB there",
+                    "free some, or point XDG_CACHE_HOME and TMPDIR to larger disks",
+                )
 
     def remove(self) -> bool:
         """Delete it. Returns whether there was any of it."""
@@ -127,13 +140,10 @@ def _pins(file: Path) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def _run(command: list[str], action: str) -> None:
+def _run(command: list[str], action: str, fix: str = _FIX) -> None:
     """Run a program of the installation at low priority. Raises CommandError with the last line of its complaint."""
     low_priority = ["nice", "-n", "10"] if shutil.which("nice") else []
     result = subprocess.run([*low_priority, *command], capture_output=True, text=True)
     if result.returncode:
         lines = (result.stderr or result.stdout).strip().splitlines() or ["it said nothing"]
-        raise CommandError(
-            f"podwright could not {action}: {lines[-1]}",
-            f"see that pip reaches a package index and the disk has space, then `{INSTALL}` again",
-        )
+        raise CommandError(f"podwright could not {action}: {lines[-1]}", f"{fix}, then `{INSTALL}` again")

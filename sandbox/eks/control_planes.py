@@ -27,7 +27,7 @@ from ..kubernetes.cluster_objects import ApiError
 from ..kubernetes.secure_server import secure_server
 from ..nodes.cluster_services import cluster_objects
 from ..nodes.real_nodes import NODE_FAULTS, RealNodes
-from ..nodes.support import obstacle, programs
+from ..nodes.support import NodeBudget, obstacle, programs
 from ..protocol.json_objects import JsonObject
 from .compute_domains import ComputeDomains
 from .task_governance import settings
@@ -101,8 +101,8 @@ class ControlPlanes:
     """Kind of new clusters."""
     time_scale: float = 1.0
     """Factor for the waits of podwright's own operators."""
-    real_nodes: int = 0
-    """Real nodes of each cluster at most; the others are simulated."""
+    real_nodes: NodeBudget = field(default_factory=lambda: NodeBudget(0))
+    """Nodes that can be real; the others are simulated."""
     planes: dict[tuple[str, str], ControlPlane] = field(default_factory=dict)
     _followers: dict[tuple[str, str], "_Followers"] = field(default_factory=dict)
 
@@ -250,19 +250,26 @@ class ControlPlanes:
     def _real_nodes(self, plane: ControlPlane, region: str, cluster: str) -> RealNodes | None:
         """The real nodes of a cluster; None where this machine can have none."""
         cache = Cache.of_user()
-        if not self.real_nodes or obstacle(plane.pins, cache):
+        if not self.real_nodes.each or obstacle(plane.pins, cache):
             return None
         for item in cluster_objects():
             ApiObjects(plane.kubeconfig).apply(item)
         folder = self._folder(region, cluster) / "nodes"
-        return RealNodes(folder, plane, programs(plane.pins, cache), self.real_nodes)
+        granted = self.real_nodes.take()
+        if granted.why_not_more:
+            logging.warning("%d nodes of %s are real at most: %s", granted.count, cluster, granted.why_not_more)
+        try:
+            return RealNodes(folder, plane, programs(plane.pins, cache), granted.count)
+        except OSError:
+            self.real_nodes.give_back(granted.count)
+            raise
 
     def real_nodes_with(self, name: str) -> RealNodes:
         """Return the real nodes of the cluster that has a running one of this name. Raises ValueError if none has."""
         for followers in self._followers.values():
             if followers.real_nodes and name in followers.real_nodes.running:
                 return followers.real_nodes
-        raise ValueError(f"{name} is a simulated node, or does not run; {' and '.join(NODE_FAULTS)} need a real one")
+        raise ValueError(f"{name} is a simulated node, or does not run; {', '.join(NODE_FAULTS)} need a real one")
 
     def is_real(self, region: str, cluster: str) -> bool:
         """Whether a cluster has a control plane of its own."""
@@ -272,6 +279,8 @@ class ControlPlanes:
         """Stop a cluster's control plane, and forget what it held."""
         if followers := self._followers.pop((region, cluster), None):
             followers.close()
+            if followers.real_nodes:
+                self.real_nodes.give_back(followers.real_nodes.count)
         if plane := self.planes.pop((region, cluster), None):
             plane.stop()
         if self.is_real(region, cluster):

@@ -6,13 +6,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from ...config.catalog.instance_types import catalog
-from ...planning.node.allocatable import kubelet_allocatable
+from ...planning.node.allocatable import HUGE_PAGES_MIB, kubelet_allocatable
 from ...planning.quota.amounts import EFA, GPU, NEURON
 from ..protocol.json_objects import JsonObject, merged
 from .cluster import HEALTHY, Cluster, Group, Node
-
-_HUGE_PAGES: Final = "5128Mi"
-"""Of 2 MiB, on nodes with EFA: what the EFA software of AWS's images reserves."""
 
 
 def group_answer(cluster: Cluster, group: Group, timestamp: datetime, plan_status: str | None) -> JsonObject:
@@ -199,5 +196,5 @@ def _resources(instance_type: str) -> dict[str, str]:
     if row.accelerator_vendor in devices:
         resources[devices[row.accelerator_vendor]] = str(row.accelerator_count)
     if row.efa_interfaces:
-        resources |= {EFA: str(row.efa_interfaces), "hugepages-2Mi": _HUGE_PAGES}
+        resources |= {EFA: str(row.efa_interfaces), "hugepages-2Mi": f"{HUGE_PAGES_MIB}Mi"}
     return resources

@@ -22,7 +22,9 @@ _RUNTIME: Final = "containerd://"
 _SUBMITTER: Final = "ray-job-submitter"
 """Container of a Ray head's pod that ends with the job, while the others run on."""
 _XID: Final = re.compile(r"NVRM: Xid \([^)]*\): (?P<text>\d+.*)")
-_DURATION: Final = re.compile(r"(?:(?P<hours>\d+)h)?(?:(?P<minutes>\d+)m)?(?:(?P<seconds>\d+(?:\.\d+)?)s)?")
+_UNITS: Final = {"h": 3600, "m": 60, "s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
+"""Seconds of the units of a duration. Source: Go's time.ParseDuration, by which kwok reads the same annotation."""
+_DURATION: Final = re.compile(rf"(\d+\.?\d*|\.\d+)({'|'.join(sorted(_UNITS, key=len, reverse=True))})")
 
 
 class Nodes(Protocol):
@@ -62,8 +64,8 @@ class RealPods:
         self._kubeconfig = kubeconfig
         self._at = (region, cluster)
         self._nodes = nodes
-        self._known: set[str] = set()
-        """Ids of the containers that have their log."""
+        self._logs: dict[str, str] = {}
+        """What simulated containers have not printed yet of their log, by the container's id."""
         self._xids: list[tuple[str, str, datetime]] = []
         """Xids that no agent has found yet: the node, the message, and when it was read."""
 
@@ -78,15 +80,22 @@ class RealPods:
             running |= {*initial, *own}
             for identifier, status in (initial | own).items():
                 container = self._nodes.container(pod["spec"]["nodeName"], identifier)
-                if container.simulated is not None and identifier not in self._known:
-                    self._known.add(identifier)
-                    container.write(log_of(pod, service.job_faults))
+                if container.simulated is not None and not self._print(pod, identifier, container, service):
+                    continue
                 if identifier in initial and container.simulated is not None and not _is_sidecar(pod, status):
                     # It has succeeded, as on a simulated node.
                     container.end(0)
                 elif identifier in own and (code := exit_code(pod, status)) is not None:
                     container.end(code)
-        self._known &= running
+        self._logs = {identifier: log for identifier, log in self._logs.items() if identifier in running}
+
+    def _print(self, pod: JsonObject, identifier: str, container: RunningContainer, service: HealthService) -> bool:
+        """Let a simulated container print the rest of its log. Returns whether it has printed all of it."""
+        if identifier not in self._logs:
+            self._logs[identifier] = log_of(pod, service.job_faults)
+        log = self._logs[identifier]
+        self._logs[identifier] = log[container.write(log) :]
+        return not self._logs[identifier]
 
     def _read_logs(self, service: HealthService, drilled: set[str]) -> None:
         """Let the agents find the Xids in their nodes' logs.
@@ -139,9 +148,15 @@ def exit_code(pod: JsonObject, status: JsonObject) -> int | None:
     """
     names = {item["name"] for item in pod["spec"]["containers"]}
     annotations = pod["metadata"].get("annotations", {})
-    duration = _DURATION.fullmatch(annotations.get(RUNS_FOR, ""))
-    if not annotations.get(RUNS_FOR) or duration is None or (_SUBMITTER in names and status["name"] != _SUBMITTER):
+    seconds = _seconds(annotations.get(RUNS_FOR, ""))
+    if seconds is None or (_SUBMITTER in names and status["name"] != _SUBMITTER):
         return None
-    seconds = timedelta(**{unit: float(value) for unit, value in duration.groupdict(default="0").items()})
     started = datetime.fromisoformat(status["state"]["running"]["startedAt"])
-    return int(annotations.get(EXIT_CODE, "0")) if now() - started >= seconds else None
+    return int(annotations.get(EXIT_CODE, "0")) if now() - started >= timedelta(seconds=seconds) else None
+
+
+def _seconds(duration: str) -> float | None:
+    """Return the seconds of a duration such as 1m30s or 500ms; None for a text that is none."""
+    if not duration or _DURATION.sub("", duration):
+        return None
+    return sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(duration))

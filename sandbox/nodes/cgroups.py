@@ -1,6 +1,7 @@
 """Control groups of nodes: one below the root of each hierarchy, of version 1 or 2."""
 
 import contextlib
+import errno
 import os
 import signal
 import time
@@ -8,8 +9,38 @@ from pathlib import Path
 from typing import Final
 
 _ROOT: Final = Path("/sys/fs/cgroup")
+_OWN: Final = Path("/proc/self/cgroup")
+"""The groups of this process."""
 _CPUSET: Final = ("cpuset.cpus", "cpuset.mems")
 _SECONDS: Final = 10.0
+_NEEDED: Final = frozenset({"cpu", "memory", "pids"})
+"""Controllers that containers' limits need."""
+_NO_LIMIT: Final = 2**60
+"""Bytes of version 1's limit where none was set, and more."""
+_MEMORY_FILES: Final = {
+    False: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    True: ("memory.max", "memory.current", "inactive_file"),
+}
+"""Files of a group's limit and use of memory, and the line of `memory.stat` with what can be freed, by version 2."""
+
+
+def obstacle() -> str:
+    """Return why this machine's control groups are not enough for nodes; empty if they are."""
+    if not os.access(_ROOT, os.W_OK) or not any(_ROOT.iterdir()):
+        return f"real nodes need control groups, and {_ROOT} has none that can be written"
+    if not _is_version_2():
+        absent = _NEEDED - {folder.name for folder in _ROOT.iterdir() if (folder / "tasks").exists()}
+        return f"real nodes need the control groups {', '.join(sorted(absent))} in {_ROOT}" if absent else ""
+    control = _ROOT / "cgroup.subtree_control"
+    for controller in _NEEDED - set(control.read_text(encoding="ascii").split()):
+        try:
+            control.write_text(f"+{controller}", encoding="ascii")
+        except OSError as error:
+            return (
+                f"real nodes need the control groups' controller {controller}, and {_ROOT} does not hand it on (in "
+                f"Docker: --cgroupns=host): {error.strerror}"
+            )
+    return ""
 
 
 def create(name: str) -> None:
@@ -36,9 +67,13 @@ def processes(name: str, inner: str) -> list[int]:
     for hierarchy in _hierarchies():
         for path, folders, _ in os.walk(hierarchy / name):
             if match := next((folder for folder in folders if folder.endswith(inner)), None):
-                with contextlib.suppress(FileNotFoundError, OSError):
-                    return [int(pid) for pid in Path(path, match, "cgroup.procs").read_text(encoding="ascii").split()]
+                return [int(pid) for pid in _read(Path(path, match, "cgroup.procs")).split()]
     return []
+
+
+def names(prefix: str) -> list[str]:
+    """Return the names of the groups that begin so."""
+    return sorted({group.name for hierarchy in _hierarchies() for group in hierarchy.glob(f"{prefix}*")})
 
 
 def stop_processes(name: str) -> None:
@@ -46,19 +81,54 @@ def stop_processes(name: str) -> None:
     for hierarchy in _hierarchies()[:1]:
         # Programs that start others while they are stopped would leave some running, so it is done twice.
         for file in [*(hierarchy / name).rglob("cgroup.procs")] * 2:
-            for pid in file.read_text(encoding="ascii").split():
+            for pid in _read(file).split():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(pid), signal.SIGSTOP)
+
+
+def memory_left() -> int | None:
+    """Return the bytes that this process's group and those around it may still take; None without a limit."""
+    version_2 = _is_version_2()
+    limit, usage, cache = _MEMORY_FILES[version_2]
+    hierarchy = _ROOT if version_2 else _ROOT / "memory"
+    lines = (line.split(":", 2) for line in _OWN.read_text(encoding="utf-8").splitlines())
+    own = next((path for _, names, path in lines if names.split(",").count("" if version_2 else "memory")), "/")
+    # In a container, the path may be that of the machine around it, whose groups are not mounted.
+    group = hierarchy / own.strip("/")
+    groups = [folder for folder in (group, *group.parents) if folder.is_relative_to(hierarchy)]
+    left = [_memory_left(folder, limit, usage, cache) for folder in groups]
+    return min((amount for amount in left if amount is not None), default=None)
+
+
+def _memory_left(group: Path, limit: str, usage: str, cache: str) -> int | None:
+    """Return the bytes that a group may still take; None without a limit."""
+    stated = _read(group / limit).strip()
+    if not stated.isdigit() or int(stated) >= _NO_LIMIT:
+        return None
+    statistics = dict(line.split() for line in _read(group / "memory.stat").splitlines())
+    # The kernel frees these pages first.
+    return int(stated) - int(_read(group / usage)) + int(statistics.get(cache, 0))
+
+
+def _read(file: Path) -> str:
+    """Return the content of a group's file; empty for a group that is removed meanwhile."""
+    try:
+        return file.read_text(encoding="ascii")
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENODEV):
+            raise
+        return ""
 
 
 def remove(prefix: str) -> None:
     """Kill what runs in the groups whose names begin so, and remove them with all groups below."""
     deadline = time.monotonic() + _SECONDS
-    while groups := [group for hierarchy in _hierarchies() for group in hierarchy.glob(f"{prefix}*")]:
-        for group in groups:
-            _remove(group)
+    while groups := names(prefix):
+        for hierarchy in _hierarchies():
+            for group in hierarchy.glob(f"{prefix}*"):
+                _remove(group)
         if time.monotonic() > deadline:
-            raise OSError(f"processes in the control groups {', '.join(map(str, groups))} do not end")
+            raise OSError(f"processes in the control groups {', '.join(groups)} do not end")
         time.sleep(0.05)
 
 
@@ -74,9 +144,13 @@ def _remove(group: Path) -> None:
             folder.rmdir()
 
 
+def _is_version_2() -> bool:
+    return (_ROOT / "cgroup.controllers").exists()
+
+
 def _hierarchies() -> list[Path]:
     """Return where the hierarchies with controllers are mounted: one of version 2, or several of version 1."""
-    if (_ROOT / "cgroup.controllers").exists():
+    if _is_version_2():
         return [_ROOT]
     folders = [folder for folder in _ROOT.iterdir() if (folder / "tasks").exists() and not folder.is_symlink()]
     return [folder for folder in folders if folder.name != "systemd"]

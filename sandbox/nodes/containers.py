@@ -29,6 +29,8 @@ _RAY: Final = ("RAY_CLUSTER_NAME", "FQ_RAY_IP", "RAY_DASHBOARD_ADDRESS", "RAY_JO
 _STARTERS: Final = re.compile(r"python[0-9.]*|torchrun|hyperpodrun|accelerate|deepspeed|mpirun|mpiexec|(ba|da)?sh")
 """Programs whose first argument with an ending of _SCRIPTS is a script that they run."""
 _SCRIPTS: Final = (".py", ".sh")
+_MAX_LINKS: Final = 40
+"""Links that the kernel follows in one path."""
 
 
 def main() -> None:
@@ -101,17 +103,29 @@ def _has_program(container: dict[str, Any], root: Path, name: str) -> bool:
 
 
 def _has(container: dict[str, Any], root: Path, name: str) -> bool:
-    """Return True if a container has a file, on its root or on one of its mounts."""
-    path = PurePosixPath(os.path.normpath(PurePosixPath(container["process"].get("cwd", "/"), name)))
+    """Return True if a container has a file, on its root or on one of its mounts.
+
+    Links are followed as the container follows them: an absolute target is a path of the container.
+    """
     bound = {PurePosixPath(item["destination"]): item["source"] for item in container.get("mounts", ())}
-    above = next((parent for parent in (path, *path.parents) if parent in bound), None)
-    if above is not None:
-        return os.path.lexists(Path(bound[above]) / path.relative_to(above))
-    if os.path.lexists(root / path.relative_to("/")):
-        return True
-    # Below a link into what the node shares with its containers, such as /bin.
-    real = PurePosixPath(os.path.realpath(path))
-    return real != path and any(parent in bound for parent in real.parents) and _has(container, root, str(real))
+    path, links = PurePosixPath("/"), 0
+    rest = list(PurePosixPath(container["process"].get("cwd", "/"), name).parts)
+    while rest:
+        part = rest.pop(0)
+        if part == "..":
+            path = path.parent
+            continue
+        path /= part
+        above = next((parent for parent in (path, *path.parents) if parent in bound), None)
+        file = Path(bound[above]) / path.relative_to(above) if above else root / path.relative_to("/")
+        if file.is_symlink() and path not in bound:
+            links += 1
+            path, rest = path.parent, [*PurePosixPath(file.readlink()).parts, *rest]
+            if links > _MAX_LINKS:
+                return False
+        elif not file.exists() and path not in bound and not any(path in item.parents for item in bound):
+            return False
+    return True
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Lays out a node in its new namespaces: file system, devices, control groups and network.
 # layout.sh ROOT DISK HARDWARE FILE_SYSTEMS NAME ADDRESS PODS LINK NETWORK PATH...
-# ROOT and DISK are folders: where the node's root is mounted, and what its disk holds. HARDWARE has the files of
-# hardware.py, FILE_SYSTEMS a folder for each file system of FSx. ADDRESS is the node's, PODS the network of its pods. LINK becomes the other end of its network card, in the
-# network namespace of the file descriptor NETWORK, which routes between nodes. Each PATH of this machine appears in the
-# node, read-only.
+# ROOT and DISK are folders: where the node's root is mounted, and its configuration and logs. DISK.img is its disk: a
+# file system in a file, so that it can be full while this machine's disk is not. Without loop devices, a folder of DISK
+# takes its place. HARDWARE has the files of hardware.py, FILE_SYSTEMS a folder for each file system of FSx. ADDRESS is the
+# node's, PODS the network of its pods. LINK becomes the other end of its network card, in the network namespace of the
+# file descriptor NETWORK, which routes between nodes. Each PATH of this machine appears in the node, read-only.
 set -euo pipefail
 
 readonly ROOT="$1" DISK="$2" HARDWARE="$3" FILE_SYSTEMS="$4" NAME="$5" ADDRESS="$6" PODS="$7" LINK="$8" NETWORK="$9"
@@ -30,10 +31,16 @@ printf '127.0.0.1 localhost\n%s %s\n' "${ADDRESS}" "${NAME}" >etc/hosts
 : >etc/resolv.conf
 printf '%s' "${NAME}" | sha256sum | cut -c 1-32 >etc/machine-id
 cp --recursive "${DISK}/etc/." etc/
-mkdir -p "${DISK}/lib" "${DISK}/log"
+mkdir -p "${DISK}/log"
 mkdir var/log
-mount --bind "${DISK}/lib" var/lib
 mount --bind "${DISK}/log" var/log
+# A crash of this machine may damage the disk, so nothing waits for its data to be written.
+if [[ ! -e "${DISK}.img" ]] || ! mount -o loop,discard,noatime,nobarrier,noinit_itable "${DISK}.img" var/lib; then
+  mkdir -p "${DISK}/lib"
+  mount --bind "${DISK}/lib" var/lib
+fi
+# No container outlives the node's processes, and images may be others now.
+rm -rf var/lib/containerd
 mkdir fsx
 mount --bind "${FILE_SYSTEMS}" fsx
 mount -t tmpfs -o mode=755 tmpfs run
@@ -63,9 +70,7 @@ mount --bind "${HARDWARE}/cpu" sys/devices/system/cpu
 if [[ -d sys/kernel/mm/hugepages ]]; then mount --bind "${HARDWARE}/hugepages" sys/kernel/mm/hugepages; fi
 if [[ -d sys/devices/system/node ]]; then mount -t tmpfs tmpfs sys/devices/system/node; fi
 
-mount -t tmpfs -o mode=755 tmpfs sys/fs/cgroup
-if grep -q '^0::' /proc/self/cgroup && [[ $(wc -l </proc/self/cgroup) == 1 ]]; then
-  umount sys/fs/cgroup
+if [[ -e /sys/fs/cgroup/cgroup.controllers ]]; then
   mount -t cgroup2 cgroup2 sys/fs/cgroup
   # Groups with processes have no controllers for others below them.
   mkdir sys/fs/cgroup/system
@@ -73,6 +78,7 @@ if grep -q '^0::' /proc/self/cgroup && [[ $(wc -l </proc/self/cgroup) == 1 ]]; t
   echo "$PPID" >sys/fs/cgroup/system/cgroup.procs
   sed 's/\</+/g' sys/fs/cgroup/cgroup.controllers >sys/fs/cgroup/cgroup.subtree_control
 else
+  mount -t tmpfs -o mode=755 tmpfs sys/fs/cgroup
   while IFS=: read -r _ controllers _; do
     if [[ -z "${controllers}" || "${controllers}" == name=* ]]; then continue; fi
     mkdir "sys/fs/cgroup/${controllers}"

@@ -35,8 +35,12 @@ _PAUSE_SECONDS: Final = 10.0
 NODE_FAULTS: Final = {
     "hangs": "its processes stop, and run no more until it is rebooted",
     "no-network": "it reaches neither the API server nor other nodes, and its processes run on",
+    "full-disk": "one percent of its disk is free, so its kubelet evicts its pods",
 }
 """What can happen to a real node besides what HyperPod's agent reads in its log."""
+_FILLER: Final = "full-disk"
+_FREE_SHARE: Final = 0.01
+"""Share of a full disk that is free. The kubelet evicts pods below 2 % (settings.py)."""
 _NETWORKS: Final = range(1, 255)
 _LAST_LINES: Final = 3
 
@@ -73,6 +77,15 @@ class _Machine:
     @property
     def runs(self) -> bool:
         return self.process.poll() is None
+
+    @property
+    def root(self) -> Path:
+        """The node's root, by its first process, which is the first child of the other one."""
+        pid = self.process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+        if not children:
+            raise ValueError(f"{self.settings.name} has not started yet")
+        return Path(f"/proc/{children[0]}/root")
 
 
 @dataclass
@@ -116,14 +129,37 @@ class RealNodes:
         """Return a container of a node, by its id."""
         return RunningContainer.find(f"{self.prefix_of(self.folder)}{node}", identifier)
 
+    def disk(self, name: str) -> Path:
+        """Return the folder at which a running node's own disk is mounted, as this machine sees it.
+
+        Raises:
+            ValueError: The node's files are on this machine's disk, or it has not started yet.
+        """
+        folder = self._machines[name].root / "var/lib"
+        device = folder.stat().st_dev
+        backing = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/loop/backing_file")
+        # Before its first process has entered the node, its root is this machine's.
+        if not backing.exists() or Path(backing.read_text().strip()) != (self.folder / name / machine.DISK).resolve():
+            raise ValueError(
+                f"{name} has no disk of its own, so full-disk would fill this machine's: that takes mke2fs "
+                "(`apt-get install e2fsprogs`) and a free loop device"
+            )
+        return folder
+
     def break_node(self, name: str, fault: str) -> None:
-        """Let a fault happen to a running node, which lasts until the node is rebooted or replaced.
+        """Let a fault happen to a running node. It lasts until a reboot or replacement; a full disk, until replacement.
 
         Args:
             name: The node's name.
             fault: One of NODE_FAULTS.
+
+        Raises:
+            ValueError: The node has no disk that can be full.
         """
         item = self._machines[name]
+        if fault == "full-disk":
+            _fill(self.disk(name))
+            return
         if fault == "hangs":
             cgroups.stop_processes(item.settings.cgroup)
             return
@@ -214,7 +250,7 @@ class RealNodes:
         taken = {item.settings.pods for item in self._machines.values()}
         pods = next(network for number in _NETWORKS if (network := f"10.244.{number}.0/24") not in taken)
         allocatable, cpus, memory_mib = kubelet_allocatable(row), row.cpus(None), round(row.memory_gib * 1024)
-        huge = node["status"]["capacity"].get(_HUGE_PAGES, "0Mi").removesuffix("Mi")
+        huge_mib = int(node["status"]["capacity"].get(_HUGE_PAGES, "0Mi").removesuffix("Mi"))
         addresses = {item["type"]: item["address"] for item in node["status"]["addresses"]}
         return NodeSettings(
             name=name,
@@ -224,10 +260,11 @@ class RealNodes:
             cpus=cpus,
             threads_per_core=row.threads_per_core,
             memory_kib=memory_mib * 1024,
-            huge_pages=int(huge) // 2,
+            huge_pages=huge_mib // 2,
             boot=_boot_of(node),
             reserved_cpu_millis=cpus * 1000 - allocatable.cpu_millis,
-            reserved_memory_mib=memory_mib - allocatable.memory_mib,
+            # The kubelet subtracts huge pages itself.
+            reserved_memory_mib=memory_mib - allocatable.memory_mib - huge_mib,
             programs=self.programs,
             kubelet_port=port,
             api_port=self.api.api_port,
@@ -261,6 +298,15 @@ class RealNodes:
             item.process.wait()
             cgroups.remove(item.settings.cgroup)
         (self.folder / name / _PROCESS).unlink(missing_ok=True)
+
+
+def _fill(disk: Path) -> None:
+    """Reserve a disk's blocks for a file without writing them, so the file of the disk takes no more space."""
+    space = os.statvfs(disk)
+    size = int((space.f_bavail - space.f_blocks * _FREE_SHARE) * space.f_frsize)
+    if size > 0:
+        with (disk / _FILLER).open("ab") as file:
+            os.posix_fallocate(file.fileno(), file.tell(), size)
 
 
 def _boot_of(node: JsonObject) -> str:

@@ -5,6 +5,7 @@ import os
 import signal
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,8 @@ from ...operations.programs.process import command_line
 from ..protocol.json_objects import JsonObject
 from . import cgroups, containers
 
+_CHARACTERS: Final = 500
+"""Characters of a message: less than 4,096 bytes as JSON, so a pipe takes all of them or none."""
 _ENDED: Final = (ProcessLookupError, FileNotFoundError, PermissionError)
 """Errors of a process that ends meanwhile."""
 
@@ -38,9 +41,10 @@ class RunningContainer:
         program = containers.SIMULATED.encode()
         return next((pid for pid in self.processes if program in command_line(pid)), None)
 
-    def write(self, text: str) -> None:
-        """Let a simulated container print a text."""
-        self._tell({"print": text})
+    def write(self, text: str) -> int:
+        """Let a simulated container print a text, or as much as its pipe takes now. Returns how many characters."""
+        chunks = (text[start : start + _CHARACTERS] for start in range(0, len(text), _CHARACTERS))
+        return sum(len(chunk) for chunk in takewhile(lambda chunk: self._tell({"print": chunk}), chunks))
 
     def end(self, code: int) -> None:
         """End the container: a simulated one with this exit code, any other by SIGKILL."""
@@ -51,6 +55,20 @@ class RunningContainer:
             with suppress(*_ENDED):
                 os.kill(pid, signal.SIGKILL)
 
-    def _tell(self, message: JsonObject) -> None:
-        with suppress(*_ENDED), Path(f"/proc/{self.simulated}/fd/0").open("w", encoding="utf-8") as lines:
-            lines.write(json.dumps(message) + "\n")
+    def _tell(self, message: JsonObject) -> bool:
+        """Send a message. False if the program does not listen yet, has ended, or its pipe is full."""
+        file = Path(f"/proc/{self.simulated}/fd/0")
+        try:
+            # Until the program has opened its pipe, this is /dev/null.
+            if not str(file.readlink()).startswith("pipe:"):
+                return False
+            pipe = os.open(file, os.O_WRONLY | os.O_NONBLOCK)
+        except _ENDED:
+            return False
+        try:
+            os.write(pipe, json.dumps(message).encode() + b"\n")
+        except (BlockingIOError, BrokenPipeError):
+            return False
+        finally:
+            os.close(pipe)
+        return True

@@ -4,12 +4,15 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from ...planning.helm.operators import NODE_PARTS
 from ..control_plane.cache import Cache, State
 from ..control_plane.pins import Pins, minor_of
+from . import cgroups
 from .settings import CNI, Programs
 
 _PROGRAMS: Final = {
@@ -22,7 +25,6 @@ _PROGRAMS: Final = {
 }
 _PLUGINS: Final = "containernetworking-plugins"
 _SKEW: Final = 3
-_CGROUPS: Final = Path("/sys/fs/cgroup")
 _PROBE: Final = [
     *("unshare", "--mount", "--net", "--pid", "--fork", "sh", "-c"),
     "mount -t tmpfs tmpfs /tmp && mknod /tmp/null c 1 3",
@@ -34,7 +36,7 @@ _BYTES_KEPT: Final = 1_000_000_000
 
 
 class Offer(NamedTuple):
-    """Real nodes of each cluster."""
+    """Real nodes of a cluster."""
 
     count: int
     why_not_more: str
@@ -63,8 +65,8 @@ def obstacle(pins: Pins, cache: Cache) -> str:
     behind = _minor(pins.minor) - _minor(minor_of(kubelet.version))
     if not 0 <= behind <= _SKEW:
         return f"the kubelet {kubelet.version} does not join Kubernetes {pins.minor}"
-    if not os.access(_CGROUPS, os.W_OK) or not any(_CGROUPS.iterdir()):
-        return f"real nodes need control groups, and {_CGROUPS} has none that can be written"
+    if reason := cgroups.obstacle():
+        return reason
     tried = subprocess.run(_PROBE, capture_output=True, text=True)
     if tried.returncode:
         return (
@@ -92,19 +94,54 @@ def offer(desired: int, pins: Pins, cache: Cache) -> Offer:
         return Offer(0, "none is asked for by --real-nodes")
     if reason := obstacle(pins, cache):
         return Offer(0, reason)
-    available = _available_bytes()
-    affordable = min(desired, max(0, available - _BYTES_KEPT) // _BYTES_OF_NODE)
-    if affordable == desired:
+    return _limited(desired, _affordable())
+
+
+@dataclass(slots=True)
+class NodeBudget:
+    """The real nodes of all clusters of one server, which share this machine's memory."""
+
+    each: int
+    """Nodes of each cluster that should be real."""
+    _left: int | None = None
+    """Nodes that fit besides those of the clusters so far; None before the first cluster."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self) -> Offer:
+        """Reserve a new cluster's nodes: as many as memory has now, and as earlier clusters, which may start, left."""
+        with self._lock:
+            affordable = _affordable()
+            self._left = affordable if self._left is None else self._left
+            granted = _limited(self.each, min(affordable, self._left))
+            self._left -= granted.count
+            return granted
+
+    def give_back(self, count: int) -> None:
+        """Free the nodes of a cluster that has ended."""
+        with self._lock:
+            self._left = (self._left or 0) + count
+
+
+def _limited(desired: int, affordable: int) -> Offer:
+    if affordable >= desired:
         return Offer(desired, "")
     return Offer(
-        affordable, f"{available / 1e9:.1f} GB of memory are left, and a real node takes {_BYTES_OF_NODE / 1e9} GB"
+        affordable,
+        f"{_available_bytes() / 1e9:.1f} GB of memory are left for this and other clusters, and a real node takes "
+        f"{_BYTES_OF_NODE / 1e9} GB",
     )
 
 
+def _affordable() -> int:
+    return max(0, _available_bytes() - _BYTES_KEPT) // _BYTES_OF_NODE
+
+
 def _available_bytes() -> int:
-    """Return the memory that new programs can have without swapping."""
+    """Return the memory that new programs can have without swapping, within the limit of this process's group."""
     lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    free = 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    limited = cgroups.memory_left()
+    return free if limited is None else min(free, limited)
 
 
 def _minor(version: str) -> int:

@@ -7,12 +7,12 @@
     {"jobs": {"podwright-nccl": "slow"}, "verdicts": {"h200": "fail"}, "exporters": {"dcgm": "silent"}}
 
 `nodes` breaks nodes now; kinds are those of `hyperpod_repair.FAULT_KINDS`, and of `real_nodes.NODE_FAULTS`, which need
-a real node and last until it is rebooted or replaced. `lifecycle` lets lifecycle scripts of new
-nodes of these groups print lines and fail. `jobs` are what is wrong with jobs, by how their names begin; kinds are
-those of `pod_ends.FAULTS`. They take a real control plane: on a store no job runs. `verdicts` are those of nodes'
-benchmarks, by instance id or group; they are published anew. `exporters` send no metrics. An empty object fixes all of
-one key. These three are forgotten when the server stops. Groups and nodes that no
-cluster has are refused, unless `new=true` among the parameters says that they are to come.
+a real node and last until it is rebooted or replaced, a full disk until it is replaced. `lifecycle` lets lifecycle
+scripts of new nodes of these groups print lines and fail. `jobs` are what is wrong with jobs, by how their names begin;
+kinds are those of `pod_ends.FAULTS`. They take a real control plane: on a store no job runs. `verdicts` are those of
+nodes' benchmarks, by instance id or group; they are published anew. `exporters` send no metrics. An empty object fixes
+all of one key. These three are forgotten when the server stops. Groups and nodes that no cluster has are refused,
+unless `new=true` among the parameters says that they are to come.
 """
 
 import json
@@ -60,6 +60,9 @@ def _put(hyperpod: HyperPod, specified: JsonObject, to_come: bool) -> None:
     check_known("kind of nodes", (kind for _, kind in broken), (*FAULT_KINDS, *NODE_FAULTS))
     names = {node.instance_id: f"hyperpod-{node.instance_id}" for (_, node), kind in broken if kind in NODE_FAULTS}
     machines = {instance_id: planes.real_nodes_with(name) for instance_id, name in names.items()}
+    for (_, node), kind in broken:
+        if kind == "full-disk":
+            machines[node.instance_id].disk(names[node.instance_id])
     if "lifecycle" in specified:
         hyperpod.failing = {str(group): list(map(str, lines)) for group, lines in specified["lifecycle"].items()}
     for name in FAULTS:

@@ -20,6 +20,7 @@ from ..eks.control_planes import Clusters, ControlPlanes, Webhooks
 from ..eks.service import Eks
 from ..hyperpod.cluster import Timing
 from ..kubernetes.clusters import Kubernetes
+from ..nodes.support import NodeBudget
 from ..protocol.contents import Contents
 from ..sagemaker.service import HyperPod
 from ..services.event_bus import EventBus
@@ -81,8 +82,7 @@ class ServerSettings:
     kubernetes: Clusters
     slurm: bool
     webhook_bearer: str
-    real_nodes: int
-    """Real nodes of each EKS cluster at most."""
+    real_nodes: NodeBudget
 
 
 class _Part(NamedTuple):

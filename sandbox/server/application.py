@@ -45,6 +45,7 @@ from ..eks.webhook_files import PREFIX as ACCESS_WEBHOOKS
 from ..eks.webhook_files import bearer_in
 from ..hyperpod.cluster import Timing
 from ..kubernetes.certificates import Authority
+from ..nodes.support import NodeBudget
 from ..protocol import accounts
 from ..protocol.contents import Contents
 from ..protocol.failures import backend_app, readable
@@ -121,7 +122,7 @@ class Sandbox:
                 kubernetes,
                 slurm,
                 self.webhook_bearer,
-                real_nodes,
+                NodeBudget(real_nodes),
             ),
             self._changed.set,
         )

@@ -1,7 +1,9 @@
 """What is left of real nodes when their processes are killed, and what the next start removes. No API server runs."""
 
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from podwright.planning.helm.operators import NODE_PARTS
 from podwright.sandbox.control_plane.cache import Cache
 from podwright.sandbox.control_plane.pins import pins
 from podwright.sandbox.kubernetes.certificates import Authority
+from podwright.sandbox.nodes import cgroups, real_nodes
 from podwright.sandbox.nodes.real_nodes import RealNodes
 from podwright.sandbox.nodes.support import obstacle, programs
 from podwright.sandbox.protocol.json_objects import JsonObject
@@ -70,7 +73,7 @@ class Sandbox:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         command = [sys.executable, "-c", OWNER, str(folder), str(Path(__file__).parent), NODE]
-        variables = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+        variables = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "HTTPS_PROXY": "http://127.0.0.1:9"}
         self.process = subprocess.Popen(command, env=variables)
         until(lambda: len(self.processes("containerd")) == len(self.processes(PROGRAMS.kubelet)) == 1)
 
@@ -89,8 +92,7 @@ class Sandbox:
     @property
     def groups(self) -> list[str]:
         """The control groups of its nodes."""
-        prefix = RealNodes.prefix_of(self.folder / "nodes")
-        return sorted({path.name for path in Path("/sys/fs/cgroup").glob(f"*/{prefix}*")})
+        return cgroups.names(RealNodes.prefix_of(self.folder / "nodes"))
 
     def kill(self) -> None:
         """Kill it, as nobody can prevent."""
@@ -118,21 +120,30 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
         nodes_of(tmp_path)
 
 
-def host() -> tuple[list[str], list[str]]:
-    """The mounts and the network interfaces of this machine."""
-    mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines() if "podwright" in line]
-    return mounts, sorted(file.name for file in Path("/sys/class/net").iterdir())
+def host(folder: Path) -> tuple[list[str], list[str], list[str]]:
+    """The mounts and loop devices below a folder, and the network interfaces of this machine."""
+    mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines() if str(folder) in line]
+    backing = [file.read_text() for file in Path("/sys/block").glob("loop*/loop/backing_file")]
+    loops = [file for file in backing if file.startswith(str(folder))]
+    return mounts, loops, sorted(file.name for file in Path("/sys/class/net").iterdir())
 
 
 def test_nothing_is_left_when_the_sandbox_is_killed(sandbox: Sandbox) -> None:
-    before = host()
-    assert (len(sandbox.machines), len(sandbox.groups)) == (2, 1)
+    mounts, loops, interfaces = host(sandbox.folder)
+    assert (len(sandbox.machines), len(sandbox.groups), len(mounts), len(loops)) == (2, 1, 0, 1)
     programs = sandbox.processes("containerd") + sandbox.processes(PROGRAMS.kubelet)
     sandbox.kill()
     becomes([], lambda: sandbox.machines)
     assert [pid for pid in programs if _space(pid)] == []
     becomes([], lambda: sandbox.groups)
-    assert host() == before == ([], before[1])
+    # The kernel unmounts the node's disk once its last process has ended.
+    becomes(([], [], interfaces), lambda: host(sandbox.folder))
+
+
+def test_nodes_ask_no_proxy(sandbox: Sandbox) -> None:
+    for program in ("containerd", PROGRAMS.kubelet):
+        [pid] = sandbox.processes(program)
+        assert b"HTTPS_PROXY" not in Path(f"/proc/{pid}/environ").read_bytes()
 
 
 @pytest.mark.parametrize("index", [0, 1], ids=["outside", "first"])
@@ -159,6 +170,35 @@ def test_a_node_that_hangs_is_ended_by_the_next_start(sandbox: Sandbox) -> None:
     nodes_of(sandbox.folder)
     becomes([], lambda: sandbox.machines)
     becomes([], lambda: sandbox.groups)
+
+
+def test_a_node_whose_port_is_busy_starts_at_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    nodes, choose = nodes_of(tmp_path), real_nodes.bound_ports
+    monkeypatch.setattr(real_nodes, "_PAUSE_SECONDS", 0.0)
+    with socket.create_server(("127.0.0.1", 0)) as occupied:
+        port = occupied.getsockname()[1]
+        monkeypatch.setattr(real_nodes, "bound_ports", lambda _: [port])
+        try:
+            nodes.follow({NODE: object_of(NODE)})
+            becomes([], lambda: nodes.running)
+            monkeypatch.setattr(real_nodes, "bound_ports", choose)
+            nodes.follow({NODE: object_of(NODE)})
+            assert f"started again: the node cannot start: [Errno 98] 127.0.0.1:{port}: Address" in caplog.text
+            becomes("running", lambda: _answers(tmp_path))
+        finally:
+            nodes.stop()
+
+
+def _answers(folder: Path) -> str:
+    """Whether the relay to a node's kubelet listens."""
+    port = json.loads((folder / "nodes" / NODE / "settings.json").read_text())["kubelet_port"]
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except ConnectionRefusedError:
+        return "refused"
+    return "running"
 
 
 def test_two_sandboxes_have_nodes_of_the_same_name_and_address(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import re
 import signal
 import ssl
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from podwright.operations.programs.process import command_lines
 from podwright.planning.helm.operators import NODE_PARTS
 from podwright.planning.kubernetes.deployed_values import LustreValues
 from podwright.planning.node.allocatable import kubelet_allocatable
+from podwright.planning.node.quarantine import MARK, MARKED
 from podwright.sandbox.control_plane.cache import Cache
 from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.control_plane.pins import pins
@@ -31,7 +33,9 @@ from podwright.sandbox.hyperpod.answers import kubernetes_node
 from podwright.sandbox.hyperpod.cluster import Cluster as HyperPodCluster
 from podwright.sandbox.hyperpod.cluster import Node, Timing
 from podwright.sandbox.hyperpod.pod_ends import EXIT_CODE, RUNS_FOR
-from podwright.sandbox.nodes.support import obstacle, programs
+from podwright.sandbox.nodes.cgroups import names, processes
+from podwright.sandbox.nodes.real_nodes import RealNodes
+from podwright.sandbox.nodes.support import NodeBudget, obstacle, programs
 from podwright.sandbox.protocol.clock import now
 from podwright.sandbox.protocol.json_objects import JsonObject
 from waiting import becomes, until
@@ -89,6 +93,24 @@ print(version)
 """
 
 
+SLEEPS = "import time; time.sleep(3600)"
+ENDS_BY_SIGTERM = """
+import pathlib, signal, sys, time
+def end(number, frame):
+    pathlib.Path("/results/polite").write_text("saved")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+print("ready", flush=True)
+time.sleep(3600)
+"""
+IGNORES_SIGTERM = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ready", flush=True)
+time.sleep(3600)
+"""
+
+
 class Service:
     """HyperPod's nodes of one cluster."""
 
@@ -125,7 +147,7 @@ class Cluster:
 
     def __init__(self, plane: ControlPlane, folder: Path) -> None:
         self.plane, self.service = plane, Service(3)
-        self.planes = ControlPlanes(folder, "111122223333", Webhooks("", folder, ""), "real", real_nodes=2)
+        self.planes = ControlPlanes(folder, "111122223333", Webhooks("", folder, ""), "real", real_nodes=NodeBudget(2))
         self.planes.planes[REGION, NAME] = plane
         self.server = ApiServer.of(plane.kubeconfig)
 
@@ -141,8 +163,12 @@ class Cluster:
 
     def is_ready(self, name: str) -> bool:
         """Whether a node's kubelet says so."""
+        return self.condition(name, "Ready") == "True"
+
+    def condition(self, name: str, kind: str) -> str:
+        """What a node's kubelet says of it; empty before it says anything."""
         conditions = self.node(name)["status"].get("conditions", [])
-        return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
+        return next((item["status"] for item in conditions if item["type"] == kind), "")
 
     def run(
         self,
@@ -153,6 +179,8 @@ class Cluster:
         labels: dict[str, str] | None = None,
         claims: Sequence[str] = (),
         command: Sequence[str] = (),
+        restart: str = "Never",
+        grace: int = 30,
         **variables: str,
     ) -> Any:
         """Make a pod that runs Python on a node, out of an image that no registry has."""
@@ -166,7 +194,8 @@ class Cluster:
         container["volumeMounts"] = [{"name": claim, "mountPath": f"/{claim}"} for claim in claims]
         volumes = [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in claims]
         selector = {"kubernetes.io/hostname": node}
-        spec = {"restartPolicy": "Never", "nodeSelector": selector, "containers": [container], "volumes": volumes}
+        spec = {"restartPolicy": restart, "nodeSelector": selector, "containers": [container], "volumes": volumes}
+        spec["terminationGracePeriodSeconds"] = grace
         metadata = {"name": name, "namespace": NAMESPACE, "labels": labels or {}}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         self.server.create(pod)
@@ -180,6 +209,11 @@ class Cluster:
     def phase(self, pod: Any) -> str:
         """What becomes of a pod."""
         return self.pod(pod)["status"]["phase"]
+
+    def refusal(self, pod: Any) -> str:
+        """Why the scheduler places a pod on no node; empty while it has not tried."""
+        conditions = self.pod(pod)["status"].get("conditions", [])
+        return next((item.get("message", "") for item in conditions if item["type"] == "PodScheduled"), "")
 
     def kubectl(self, *arguments: str) -> str:
         """Output of kubectl, or its complaint."""
@@ -196,6 +230,13 @@ class Cluster:
     def record(self, node: str) -> int:
         """The process that stays outside of a node."""
         return int((self.folder / node / "process").read_text())
+
+    def processes_of(self, pod: Any) -> list[int]:
+        """The processes of a pod's containers, on this machine."""
+        item = self.pod(pod)
+        identifiers = [status["containerID"].partition("://")[2] for status in item["status"]["containerStatuses"]]
+        group = f"{RealNodes.prefix_of(self.folder)}{item['spec']['nodeName']}"
+        return [pid for identifier in identifiers for pid in processes(group, identifier)]
 
     def machine(self, node: str) -> list[int]:
         """That process and the first one of the node."""
@@ -214,11 +255,6 @@ def _within(pid: int, first: int) -> bool:
         return Path(f"/proc/{pid}/ns/pid").readlink() == Path(f"/proc/{first}/ns/pid").readlink()
     except FileNotFoundError:
         return False
-
-
-def left_behind() -> list[str]:
-    """Control groups of nodes on this machine."""
-    return sorted({path.name for path in Path("/sys/fs/cgroup").glob("*/podwright-*")})
 
 
 @pytest.fixture(scope="module")
@@ -251,6 +287,7 @@ def test_the_first_nodes_are_real_and_report_their_instance_type(cluster: Cluste
         assert capacity["cpu"] == str(ROW.vcpu)
         assert parse_quantity(capacity["memory"]) == ROW.memory_gib * 1024**3
         assert node["status"]["allocatable"]["cpu"] == f"{expected.cpu_millis}m"
+        assert parse_quantity(node["status"]["allocatable"]["memory"]) == expected.memory_mib * 1024**2
         assert node["status"]["allocatable"]["pods"] == str(expected.pods)
         addresses = {item["type"]: item["address"] for item in node["status"]["addresses"]}
         assert addresses == {"InternalIP": addresses["InternalIP"], "Hostname": name, "InternalDNS": "localhost"}
@@ -295,11 +332,17 @@ def test_services_have_names_on_both_nodes(cluster: Cluster, address: str) -> No
     cluster.server.delete(server)
 
 
-def test_pods_of_both_nodes_share_a_file_system(cluster: Cluster) -> None:
+@pytest.fixture(scope="module")
+def volumes(cluster: Cluster) -> None:
+    """Two claims of the same folder: one for writing."""
     values = LustreValues(id="fs-0123456789abcdef0", dns_name="fs.fsx.us-east-1.amazonaws.com", mount_name="abcdefgh")
     for name, read_only in (("results", False), ("data", True)):
         for item in lustre_volume(NAMESPACE, name, values, path="/team", read_only=read_only):
             cluster.server.create(item)
+
+
+@pytest.mark.usefixtures("volumes")
+def test_pods_of_both_nodes_share_a_file_system(cluster: Cluster) -> None:
     writes = "open('/results/file', 'w').write('written by rank 0')"
     reads = "print(open('/data/file').read()); open('/data/other', 'w')"
     first, second, _ = cluster.names
@@ -325,7 +368,7 @@ def test_pods_reach_the_kubernetes_api(cluster: Cluster) -> None:
 
 
 def test_commands_run_in_containers(cluster: Cluster) -> None:
-    pod = cluster.run("waits", cluster.names[0], "import time; time.sleep(3600)")
+    pod = cluster.run("waits", cluster.names[0], SLEEPS)
     becomes("Running", lambda: cluster.phase(pod))
     assert cluster.kubectl("exec", "waits", "--", "python", "-c", "print(6 * 7)") == "42\n"
     # This machine's own files and devices are out of reach.
@@ -336,7 +379,7 @@ def test_commands_run_in_containers(cluster: Cluster) -> None:
 
 
 def test_the_kubelet_measures_containers(cluster: Cluster) -> None:
-    pod = cluster.run("measured", cluster.names[0], "import time; time.sleep(3600)")
+    pod = cluster.run("measured", cluster.names[0], SLEEPS)
     becomes("Running", lambda: cluster.phase(pod))
     port = cluster.node(cluster.names[0])["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
     keys = cluster.plane.kubelets
@@ -369,10 +412,11 @@ def test_a_container_without_its_program_is_simulated(cluster: Cluster, code: st
 
 def test_a_killed_program_starts_again_and_pods_run_on(cluster: Cluster) -> None:
     node = cluster.names[0]
-    pod = cluster.run("survives", node, "import time; time.sleep(3600)")
+    pod = cluster.run("survives", node, SLEEPS)
     becomes("Running", lambda: cluster.phase(pod))
-    for program in ("containerd", PROGRAMS.kubelet):
-        [former] = cluster.processes(program, node)
+    for program in ("containerd", PROGRAMS.kubelet, PROGRAMS.kube_proxy, PROGRAMS.coredns, sys.executable):
+        # The first process of a node runs Python, too, and ends the node with it.
+        [former] = [pid for pid in cluster.processes(program, node) if pid not in cluster.machine(node)]
         os.kill(former, signal.SIGKILL)
         until(lambda program=program, former=former: set(cluster.processes(program, node)) - {former})
     until(lambda: cluster.kubectl("exec", "survives", "--", "echo", "here") == "here\n", lambda: _logs(cluster))
@@ -381,10 +425,62 @@ def test_a_killed_program_starts_again_and_pods_run_on(cluster: Cluster) -> None
     cluster.server.delete(pod)
 
 
+def test_a_container_ends_with_its_shim_and_starts_again(cluster: Cluster) -> None:
+    node = cluster.names[0]
+    pod = cluster.run("orphaned", node, SLEEPS, restart="Always")
+    becomes("Running", lambda: cluster.phase(pod))
+    [former] = cluster.processes_of(pod)
+    # The shim is in a session of its own, and the parent of the container's first process.
+    parent = int(Path(f"/proc/{former}/stat").read_text().rpartition(") ")[2].split()[1])
+    assert Path(f"/proc/{parent}/comm").read_text() == "containerd-shim\n"
+    os.kill(parent, signal.SIGKILL)
+    becomes([1], lambda: [item["restartCount"] for item in cluster.pod(pod)["status"].get("containerStatuses", ())])
+    assert _state(former) == ""
+    cluster.server.delete(pod)
+
+
+@pytest.mark.usefixtures("volumes")
+def test_a_drained_node_lets_processes_end(cluster: Cluster) -> None:
+    node = cluster.names[0]
+    drained = {"app": "drained"}
+    polite = cluster.run("polite", node, ENDS_BY_SIGTERM, labels=drained, claims=["results"], grace=600)
+    stubborn = cluster.run("stubborn", node, IGNORES_SIGTERM, labels=drained, grace=1)
+    for pod in (polite, stubborn):
+        becomes("Running", lambda pod=pod: cluster.phase(pod))
+        # Python has set its handler.
+        until(lambda pod=pod: cluster.kubectl("logs", pod["metadata"]["name"]) == "ready\n")
+    [process] = cluster.processes_of(stubborn)
+    output = cluster.kubectl("drain", node, "--force", "--ignore-daemonsets", "--pod-selector=app=drained")
+    assert output.splitlines()[-1] == f"node/{node} drained"
+    # The first one wrote that into a file system, which outlives it. The other one was killed after its grace.
+    [file] = cluster.folder.parent.glob("file-systems/*/*/team/polite")
+    assert file.read_text() == "saved"
+    assert _state(process) == ""
+    waiting = cluster.run("waits-for-node", node, "print('it runs')")
+    until(lambda: "1 node(s) were unschedulable" in cluster.refusal(waiting))
+    cluster.kubectl("uncordon", node)
+    becomes("Succeeded", lambda: cluster.phase(waiting))
+
+
+def test_pods_run_on_in_quarantine_and_none_starts(cluster: Cluster) -> None:
+    node = cluster.names[0]
+    pod = cluster.run("before", node, SLEEPS)
+    becomes("Running", lambda: cluster.phase(pod))
+    taint = f"{MARK}={MARKED}:NoSchedule"
+    cluster.kubectl("taint", "nodes", node, taint)
+    refused = cluster.run("during", node, "print('it runs')")
+    until(lambda: "1 node(s) had untolerated taint(s)" in cluster.refusal(refused))
+    assert cluster.kubectl("exec", "before", "--", "echo", "here") == "here\n"
+    assert [item["restartCount"] for item in cluster.pod(pod)["status"]["containerStatuses"]] == [0]
+    cluster.kubectl("taint", "nodes", node, f"{taint}-")
+    becomes("Succeeded", lambda: cluster.phase(refused))
+    cluster.server.delete(pod)
+
+
 def test_a_rebooted_node_comes_back_without_its_processes(cluster: Cluster) -> None:
     item = cluster.service.nodes[0]
     name = f"hyperpod-{item.instance_id}"
-    pod = cluster.run("restarted", name, "import time; time.sleep(3600)")
+    pod = cluster.run("restarted", name, SLEEPS)
     becomes("Running", lambda: cluster.phase(pod))
     item.boot_seconds, item.launched, item.boots = 3600, now(), 1
     until(lambda: not cluster.is_ready(name))
@@ -423,7 +519,9 @@ def test_broken_nodes_are_silent_until_they_are_rebooted(cluster: Cluster) -> No
         item.boots += 1
     until(lambda: all(map(cluster.is_ready, (hung, lost))), lambda: _logs(cluster))
     assert not {_state(pid) for pid in kubelets.values()} - {""}
-    with pytest.raises(ValueError, match="is a simulated node, or does not run; hangs and no-network need a real one"):
+    with pytest.raises(
+        ValueError, match="is a simulated node, or does not run; hangs, no-network, full-disk need a real one"
+    ):
         cluster.planes.real_nodes_with(cluster.names[2])
 
 
@@ -435,6 +533,31 @@ def _state(pid: int) -> str:
         return ""
 
 
+def test_a_full_disk_evicts_pods_until_the_node_is_replaced(cluster: Cluster) -> None:
+    node = cluster.names[1]
+    pod = cluster.run("evicted", node, SLEEPS)
+    becomes("Running", lambda: cluster.phase(pod))
+    nodes = cluster.planes.real_nodes_with(node)
+    nodes.break_node(node, "full-disk")
+    # This machine's disk is not: of the node's 100 GiB it has what was written.
+    assert (cluster.folder / node / "disk.img").stat().st_blocks * 512 < 2**30
+    becomes("True", lambda: cluster.condition(node, "DiskPressure"))
+    becomes("Failed", lambda: cluster.phase(pod))
+    status = cluster.pod(pod)["status"]
+    assert status["reason"] == "Evicted"
+    assert status["message"].startswith("The node was low on resource: ephemeral-storage.")
+    # It is ready, so HyperPod does nothing, and Kubernetes places nothing on it.
+    assert cluster.is_ready(node)
+    refused = cluster.run("too-late", node, "print('it runs')")
+    until(lambda: "1 node(s) had untolerated taint(s)" in cluster.refusal(refused))
+    assert "node.kubernetes.io/disk-pressure" in [item["key"] for item in cluster.node(node)["spec"]["taints"]]
+    # A reboot frees nothing.
+    cluster.service.nodes[1].boots += 1
+    boot = cluster.service.kubernetes_nodes(REGION, NAME)[1]["status"]["nodeInfo"]["bootID"]
+    becomes(boot, lambda: cluster.node(node)["status"]["nodeInfo"]["bootID"])
+    assert (nodes.disk(node) / "full-disk").exists()
+
+
 def test_a_replaced_node_is_a_new_real_one(cluster: Cluster) -> None:
     former = cluster.service.nodes[1]
     fresh = cluster.service.launched(former.spot)
@@ -444,7 +567,8 @@ def test_a_replaced_node_is_a_new_real_one(cluster: Cluster) -> None:
     assert cluster.machine(former_name) == []
     assert not (cluster.folder / former_name).exists()
     assert cluster.node(name)["metadata"]["annotations"]["podwright.io/kubelet"] == "real"
-    assert not any(former.instance_id in group for group in left_behind())
+    assert cluster.condition(name, "DiskPressure") == "False"
+    assert not any(former.instance_id in group for group in names("podwright-"))
 
 
 def test_a_killed_node_starts_again(cluster: Cluster) -> None:

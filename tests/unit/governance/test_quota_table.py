@@ -89,6 +89,14 @@ def test_teams_in_order_with_what_went_wrong() -> None:
     ]
 
 
+def test_large_amounts_are_written_out() -> None:
+    row = {
+        "team": "llm",
+        "resources": [{"InstanceType": "ml.m5.24xlarge", "VCpu": 1_920_000, "MemoryInGiB": 7_680_000.5}],
+    }
+    assert quota_cells(row)[1] == "ml.m5.24xlarge: 1920000 vCPU, 7680000.5 GiB"
+
+
 def test_whoever_may_not_look_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Client, "refuses", True)
     (row,) = quota_rows(environment("hyperpod"), cast(Account, Client()), ARN)

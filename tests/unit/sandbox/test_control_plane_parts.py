@@ -2,18 +2,22 @@
 
 import dataclasses
 import errno
+import importlib.util
 import json
 import os
+import re
 import shutil
 import signal
 import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
@@ -27,6 +31,7 @@ from podwright.config.settings.cluster import Eks
 from podwright.planning.helm.operators import OPERATORS
 from podwright.sandbox.control_plane import install as installation
 from podwright.sandbox.control_plane import processes as control_plane_processes
+from podwright.sandbox.control_plane import pytorch as pytorch_module
 from podwright.sandbox.control_plane import toolchain, webhooks
 from podwright.sandbox.control_plane.cache import Cache, State
 from podwright.sandbox.control_plane.control_plane import ControlPlane, pins_for
@@ -583,6 +588,65 @@ def test_status_and_remove_of_the_command(tmp_path: Path) -> None:
     assert f"PyTorch is removed from {pytorch}." in run("remove").stdout
     assert list((tmp_path / "podwright").iterdir()) == []
     assert "PyTorch" not in run("remove").stdout
+
+
+@pytest.fixture
+def pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PyTorch:
+    """PyTorch's environment, not installed, and temporary files on another disk."""
+    (tmp_path / "cache/podwright").mkdir(parents=True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: "/dev/shm")
+    return PyTorch.of_user()
+
+
+@pytest.mark.parametrize(
+    ("free", "problem"),
+    [
+        ({"cache": 3.5}, "podwright has 3.5 GB left, and PyTorch takes up to 3.6 GB there"),
+        ({"shm": 2.4}, "/dev/shm has 2.4 GB left, and PyTorch takes up to 2.5 GB there"),
+        ({"cache": 3.7, "shm": 2.6}, ""),
+    ],
+)
+def test_pytorch_needs_space_on_both_disks(
+    pytorch: PyTorch, monkeypatch: pytest.MonkeyPatch, free: dict[str, float], problem: str
+) -> None:
+    def usage(path: Path) -> object:
+        return SimpleNamespace(free=1e9 * free.get("shm" if path == Path("/dev/shm") else "cache", 100))
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    if not problem:
+        pytorch._require_space()
+        return
+    with pytest.raises(CommandError, match=re.escape(problem)) as refused:
+        pytorch._require_space()
+    assert refused.value.hint == "free some, or point XDG_CACHE_HOME and TMPDIR to larger disks"
+
+
+def test_pytorch_needs_the_sum_on_one_disk(pytorch: PyTorch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=6e9))
+    with pytest.raises(CommandError, match=r"has 6\.0 GB left, and PyTorch takes up to 6\.1 GB there"):
+        pytorch._require_space()
+
+
+def test_an_environment_without_pip_installs_pytorch_with_its_own(
+    pytorch: PyTorch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+    monkeypatch.setattr(pytorch_module, "_run", lambda command, *_: commands.append(command))
+    pytorch.folder.mkdir()
+    pytorch._write()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    pytorch._write()
+    python = str(pytorch.programs / "python")
+    installing = [
+        command[:4] for command in commands if command[2] in ("pip", "ensurepip") or command[1:3] == ["-I", "-m"]
+    ]
+    assert [command for command in installing if "compileall" not in command] == [
+        [sys.executable, "-m", "pip", f"--python={python}"],
+        [python, "-I", "-m", "ensurepip"],
+        [python, "-m", "pip", "install"],
+    ]
 
 
 def test_a_control_plane_needs_kubernetes_and_the_operators_that_it_had(cache: Cache, tmp_path: Path) -> None:

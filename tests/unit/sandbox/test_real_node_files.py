@@ -11,6 +11,7 @@ import tarfile
 import urllib.error
 import urllib.request
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -20,6 +21,7 @@ from podwright.config.catalog.instance_types import catalog
 from podwright.planning.node.allocatable import kubelet_allocatable
 from podwright.sandbox.control_plane.pytorch import PINS, PyTorch
 from podwright.sandbox.kubernetes.certificates import Authority
+from podwright.sandbox.nodes import machine
 from podwright.sandbox.nodes.hardware import write_hardware
 from podwright.sandbox.nodes.images import Image, Registry
 from podwright.sandbox.nodes.machine import MESSAGES
@@ -59,7 +61,8 @@ def test_a_kubelet_keeps_what_hyperpods_image_keeps(node: NodeSettings, tmp_path
     expected = kubelet_allocatable(row)
     assert (node.cpus, node.memory_kib) == (row.vcpu, row.memory_gib * 1024**2)
     assert node.cpus * 1000 - node.reserved_cpu_millis == expected.cpu_millis
-    assert node.memory_kib // 1024 - node.reserved_memory_mib == expected.memory_mib
+    # The kubelet subtracts huge pages, too.
+    assert node.memory_kib // 1024 - node.reserved_memory_mib - 2 * node.huge_pages == expected.memory_mib
     write_files(node, tmp_path)
     kubelet = json.loads((tmp_path / "etc/kubernetes/kubelet.json").read_text())
     assert kubelet["maxPods"] == expected.pods
@@ -87,8 +90,8 @@ def test_a_nodes_new_messages_are_read_line_by_line(tmp_path: Path) -> None:
     messages = tmp_path / "nodes" / NAME / MESSAGES
     messages.parent.mkdir(parents=True)
     messages.write_text("of an earlier start\n")
-    machine = _Machine(cast(Any, None), cast(Any, None), 0.0, messages.stat().st_size)
-    nodes._machines[NAME] = machine
+    node = _Machine(cast(Any, None), cast(Any, None), 0.0, messages.stat().st_size)
+    nodes._machines[NAME] = node
     with messages.open("a") as log:
         log.write("first\nsecönd\nbegin")
     assert list(nodes.new_messages()) == [(NAME, "first"), (NAME, "secönd")]
@@ -222,3 +225,32 @@ def test_an_image_by_another_digest_is_named_and_refused(registry: str, missing:
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(f"{registry}/v2/team/hello/manifests/{digest}?ns=example.com")
     assert missing == [f"example.com/team/hello@{digest}"]
+
+
+def test_a_disk_is_made_once_and_takes_no_space(tmp_path: Path) -> None:
+    file = tmp_path / "disk.img"
+    machine._make_disk(file)
+    assert (file.stat().st_size, file.stat().st_blocks * 512 < 50 * 2**20) == (machine.DISK_BYTES, True)
+    # A node that starts again keeps it.
+    before = file.stat().st_ino
+    machine._make_disk(file)
+    assert ([item.name for item in tmp_path.iterdir()], file.stat().st_ino) == (["disk.img"], before)
+
+
+@pytest.mark.parametrize("program", ["", "exit 1"], ids=["absent", "failing"])
+def test_a_node_without_mke2fs_has_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    (tmp_path / "bin").mkdir()
+    if program:
+        (tmp_path / "bin/mke2fs").write_text(f"#!/bin/sh\n{program}\n")
+        (tmp_path / "bin/mke2fs").chmod(0o755)
+    machine._make_disk(tmp_path / "disk.img")
+    assert [item.name for item in tmp_path.iterdir()] == ["bin"]
+
+
+def test_a_node_without_a_disk_is_not_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = RealNodes(tmp_path / "nodes", Api(tmp_path), Programs("", "", ""), 1)
+    (tmp_path / "var/lib").mkdir(parents=True)
+    nodes._machines[NAME] = cast(Any, SimpleNamespace(root=tmp_path))
+    with pytest.raises(ValueError, match=f"{NAME} has no disk of its own, so full-disk would fill this machine's"):
+        nodes.break_node(NAME, "full-disk")

@@ -1,5 +1,8 @@
 """Whether nodes of the sandbox can be real on a machine, how many, and what is said where they cannot."""
 
+import errno
+import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -11,8 +14,8 @@ from podwright.operations.commands.sandbox import _write_nodes
 from podwright.planning.helm.operators import NODE_PARTS
 from podwright.sandbox.control_plane.cache import Cache
 from podwright.sandbox.control_plane.pins import Pins, pins
-from podwright.sandbox.nodes import support
-from podwright.sandbox.nodes.support import Offer, obstacle, offer
+from podwright.sandbox.nodes import cgroups, settings, support
+from podwright.sandbox.nodes.support import NodeBudget, Offer, obstacle, offer
 
 
 @pytest.fixture
@@ -25,11 +28,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
             (cache.unfinished(part) / name).touch()
         cache.finish(part, 1)
     plugins, groups = tmp_path / "plugins", tmp_path / "groups"
-    (groups / "memory").mkdir(parents=True)
+    for name in ("cpu", "memory", "pids"):
+        (groups / name).mkdir(parents=True)
+        (groups / name / "tasks").touch()
     plugins.mkdir()
     (plugins / "ptp").touch()
     monkeypatch.setattr(support, "CNI", str(plugins))
-    monkeypatch.setattr(support, "_CGROUPS", groups)
+    monkeypatch.setattr(cgroups, "_ROOT", groups)
     monkeypatch.setattr(support, "_PROBE", ["true"])
     monkeypatch.setattr(support.os, "geteuid", lambda: 0)
     monkeypatch.setattr(support.shutil, "which", lambda name: f"/usr/bin/{name}")
@@ -53,7 +58,7 @@ def test_namespaces_need_root(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> 
     assert obstacle(pins(), cache) == "real nodes need root, for namespaces and control groups"
 
 
-@pytest.mark.parametrize(("program", "package"), [("runc", "runc"), ("busybox", "busybox-static"), ("ip", "iproute2")])
+@pytest.mark.parametrize(("program", "package"), support._PROGRAMS.items())
 def test_absent_programs_are_named_by_their_packages(
     cache: Cache, monkeypatch: pytest.MonkeyPatch, program: str, package: str
 ) -> None:
@@ -88,8 +93,105 @@ def test_a_container_with_root_may_have_no_namespaces(cache: Cache, monkeypatch:
 
 
 def test_a_machine_without_control_groups(cache: Cache) -> None:
-    (support._CGROUPS / "memory").rmdir()
-    assert "real nodes need control groups" in obstacle(pins(), cache)
+    shutil.rmtree(cgroups._ROOT)
+    cgroups._ROOT.mkdir()
+    assert obstacle(pins(), cache).startswith("real nodes need control groups, and ")
+
+
+def test_control_groups_of_version_1_need_their_controllers(cache: Cache) -> None:
+    shutil.rmtree(cgroups._ROOT / "memory")
+    assert obstacle(pins(), cache) == f"real nodes need the control groups memory in {cgroups._ROOT}"
+
+
+@pytest.fixture
+def version_2(cache: Cache) -> Path:
+    """A machine with control groups of version 2."""
+    root = cgroups._ROOT
+    for folder in root.iterdir():
+        shutil.rmtree(folder)
+    (root / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")
+    (root / "cgroup.subtree_control").write_text("cpu pids\n")
+    return root
+
+
+def test_control_groups_of_version_2_hand_on_their_controllers(
+    cache: Cache, version_2: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert obstacle(pins(), cache) == ""
+    assert (version_2 / "cgroup.subtree_control").read_text() == "+memory"
+    (version_2 / "cgroup.subtree_control").write_text("cpu pids\n")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    # As the kernel does where the group has processes, such as that of a container.
+    monkeypatch.setattr(Path, "write_text", refuse)
+    assert obstacle(pins(), cache) == (
+        f"real nodes need the control groups' controller memory, and {version_2} does not hand it on (in Docker: "
+        "--cgroupns=host): Device or resource busy"
+    )
+
+
+def test_overlays_are_not_needed() -> None:
+    assert 'snapshotter = "native"' in settings._containerd()
+
+
+LIMITS = [
+    # Without a limit, version 1 has a number.
+    (1, {"": ("9223372036854771712", 5)}, None),
+    (1, {"": ("3000", 500), "docker/a": ("2000", 1000)}, 1100),
+    (1, {"": ("1500", 500), "docker/a": ("2000", 100)}, 1100),
+    # Docker mounts the group of the container only, whose path is another one.
+    (1, {"": ("2000", 1000)}, 1100),
+    (2, {"": ("max", 5)}, None),
+    (2, {"docker": ("max", 5), "docker/a": ("2000", 1000)}, 1100),
+]
+
+
+@pytest.mark.parametrize(("version", "groups", "expected"), LIMITS)
+def test_memory_is_that_of_the_groups_around_the_sandbox(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    groups: dict[str, tuple[str, int]],
+    expected: int | None,
+) -> None:
+    limit, usage, cached = cgroups._MEMORY_FILES[version == 2]
+    if version == 2:
+        (tmp_path / "cgroup.controllers").write_text("memory\n")
+    for name, (stated, used) in groups.items():
+        group = tmp_path / ("" if version == 2 else "memory") / name
+        group.mkdir(parents=True, exist_ok=True)
+        (group / limit).write_text(f"{stated}\n")
+        (group / usage).write_text(f"{used}\n")
+        (group / "memory.stat").write_text(f"anon 7\n{cached} 100\n")
+    own = tmp_path / "own"
+    own.write_text("0::/docker/a\n" if version == 2 else "5:cpu,cpuacct:/x\n4:memory:/docker/a\n0::/y\n")
+    monkeypatch.setattr(cgroups, "_ROOT", tmp_path)
+    monkeypatch.setattr(cgroups, "_OWN", own)
+    assert cgroups.memory_left() == expected
+
+
+def test_all_clusters_of_a_server_share_its_memory(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(support, "_available_bytes", lambda: 3_000_000_000)
+    budget = NodeBudget(2)
+    # Nodes that have not started yet take no memory, so all of it is free at each question.
+    assert [budget.take().count for _ in range(3)] == [2, 1, 0]
+    budget.give_back(2)
+    assert budget.take().count == 2
+    budget.give_back(2)
+    # Other programs have taken memory since.
+    monkeypatch.setattr(support, "_available_bytes", lambda: 1_700_000_000)
+    granted = budget.take()
+    assert granted.count == 1
+    assert granted.why_not_more.startswith("1.7 GB of memory are left for this and other clusters, and a real node ")
+
+
+def test_memory_is_measured_within_the_limit_of_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroups, "memory_left", lambda: 5)
+    assert support._available_bytes() == 5
+    monkeypatch.setattr(cgroups, "memory_left", lambda: None)
+    assert support._available_bytes() > 5
 
 
 @pytest.mark.parametrize(("available", "count"), [(900_000_000, 0), (1_700_000_000, 1), (2_300_000_000, 2)])

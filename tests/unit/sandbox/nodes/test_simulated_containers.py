@@ -1,6 +1,7 @@
 """Which containers of a real node are simulated, what their program does, and when the sandbox ends a container."""
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from podwright.sandbox.nodes import containers, simulated
 from podwright.sandbox.nodes.containers import ENTRY, GATES, SIMULATED, program_of, simulate, why_simulated
 from podwright.sandbox.nodes.running import RunningContainer
 from podwright.sandbox.protocol.clock import now
+from waiting import until
 
 NODE, POD = "hyperpod-i-0123456789abcdef0", "train-worker-0"
 
@@ -26,6 +28,7 @@ def root(tmp_path: Path) -> Path:
     """The root of a container, with a link that leads into what the node shares with its containers."""
     (tmp_path / "root/podwright").mkdir(parents=True)
     (tmp_path / "root/podwright/busybox").touch()
+    (tmp_path / "root/bin").symlink_to("usr/bin")
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared/train.py").touch()
     return tmp_path / "root"
@@ -65,6 +68,31 @@ def container(root: Path, *arguments: str, pod: str = POD, folder: str = "/") ->
 )
 def test_a_container_with_its_program_runs(root: Path, arguments: list[str]) -> None:
     assert why_simulated(container(root, *arguments), root) == ""
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "runs"),
+    [
+        # An absolute target is a path of the container, not of this machine.
+        ("current.py", "/opt/train/train.py", True),
+        ("current.py", "/opt/train/absent.py", False),
+        ("current.py", "{shared}/train.py", False),
+        ("current.py", "../train/./train.py", True),
+        ("current.py", "../../../../../opt/train/train.py", True),
+        ("current.py", "current.py", False),
+        # A link between folders, as a mounted ConfigMap has one.
+        ("current.py", "..data/train.py", True),
+        ("current.py", "/run/secrets/train.py", False),
+    ],
+)
+def test_links_are_followed_in_the_container(root: Path, link: str, target: str, *, runs: bool) -> None:
+    shared = root.parent / "shared"
+    (shared / "..version").mkdir()
+    (shared / "..version/train.py").touch()
+    (shared / "..data").symlink_to("/opt/train/..version")
+    (shared / link).symlink_to(target.format(shared=shared))
+    assert (why_simulated(container(root, "sh", link, folder="/opt/train"), root) == "") == runs
+    assert (why_simulated(container(root, f"/opt/train/{link}"), root) == "") == runs
 
 
 def test_a_script_is_looked_up_from_the_working_directory(root: Path) -> None:
@@ -158,6 +186,33 @@ def test_a_simulated_container_prints_and_ends_as_it_is_told(
     running.write("too late")
 
 
+def test_a_container_that_does_not_listen_yet_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(containers, "SIMULATED", simulated.__file__)
+    command = [sys.executable, "-c", "import time; time.sleep(600)", simulated.__file__]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process:
+        try:
+            # The kernel shows a command line some time after the program has started.
+            until(lambda: RunningContainer([process.pid]).simulated)
+            assert RunningContainer([process.pid]).write("lost") == 0
+        finally:
+            process.kill()
+
+
+def test_a_container_that_hangs_blocks_nobody(process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(containers, "SIMULATED", simulated.__file__)
+    running, log = RunningContainer([process.pid]), "\N{SNOWMAN}\n" * 50_000
+    process.send_signal(signal.SIGSTOP)
+    printed = running.write(log)
+    assert 0 < printed < len(log)
+    assert running.write(log) == 0
+    process.send_signal(signal.SIGCONT)
+    assert process.stdout
+    assert process.stdout.read(printed) == log[:printed]
+    assert running.write("end\n") == 4
+    running.end(4)
+    assert process.stdout.read() == "end\n"
+
+
 def test_a_simulated_container_stops_with_its_pod(process: subprocess.Popen[str]) -> None:
     process.terminate()
     assert process.wait() == 0
@@ -198,6 +253,12 @@ def pod(annotations: dict[str, str] | None = None, *names: str, seconds: float =
         ({RUNS_FOR: "0.5s"}, 0),
         ({RUNS_FOR: "1m30s"}, None),
         ({RUNS_FOR: "1h"}, None),
+        ({RUNS_FOR: "500ms"}, 0),
+        ({RUNS_FOR: "90000ms"}, None),
+        ({RUNS_FOR: "1m500ms"}, None),
+        ({RUNS_FOR: "0.5m29s250ms"}, 0),
+        ({RUNS_FOR: "30"}, None),
+        ({RUNS_FOR: "30sx"}, None),
         ({RUNS_FOR: "soon"}, None),
     ],
     ids=str,
@@ -227,6 +288,23 @@ class Logs:
         raise AssertionError("no pod runs")
 
 
+class SlowContainer:
+    """A simulated container whose program listens late, and reads its log in parts."""
+
+    simulated = 1
+
+    def __init__(self, *takes: int) -> None:
+        self.takes, self.messages = list(takes), list[str | int]()
+
+    def write(self, text: str) -> int:
+        count = min(self.takes.pop(0), len(text))
+        self.messages.append(text[:count])
+        return count
+
+    def end(self, code: int) -> None:
+        self.messages.append(code)
+
+
 class Agents:
     """HyperPod's agents."""
 
@@ -237,6 +315,37 @@ class Agents:
 
     def find_xid(self, *values: str) -> None:
         self.read.append(values)
+
+
+def test_a_slow_container_prints_all_of_its_log_before_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    container, agents = SlowContainer(0, 10, 1000, 1000), Agents()
+    logs = Logs()
+    monkeypatch.setattr(logs, "container", lambda node, identifier: container)
+    pods = RealPods(tmp_path / "kubeconfig", "us-east-1", "here", logs)
+    monkeypatch.setattr(pods, "_pods", lambda: iter([pod({RUNS_FOR: "1s", EXIT_CODE: "4"})]))
+    pods.follow(agents)
+    # What goes wrong later changes no log that has begun.
+    agents.job_faults = {"train": "fails"}
+    for _ in range(3):
+        pods.follow(agents)
+    log = f"{POD} on {NODE}: nothing ran (sandbox)\n"
+    assert container.messages == ["", log[:10], log[10:], 4, "", 4]
+
+
+def test_a_sidecar_runs_on_and_other_init_containers_succeed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    item = pod(None, "first")
+    item["status"]["initContainerStatuses"] = item["status"].pop("containerStatuses")
+    item["spec"]["initContainers"] = [{"name": "first"}]
+    container, logs = SlowContainer(*[1000] * 4), Logs()
+    monkeypatch.setattr(logs, "container", lambda node, identifier: container)
+    pods = RealPods(tmp_path / "kubeconfig", "us-east-1", "here", logs)
+    monkeypatch.setattr(pods, "_pods", lambda: iter([item]))
+    item["spec"]["initContainers"][0]["restartPolicy"] = "Always"
+    pods.follow(Agents())
+    assert container.messages[1:] == []
+    del item["spec"]["initContainers"][0]["restartPolicy"]
+    pods.follow(Agents())
+    assert container.messages[2:] == [0]
 
 
 def test_an_agent_reads_the_xids_of_its_nodes_log(tmp_path: Path) -> None:
