@@ -68,7 +68,7 @@ class Reconciler:
 
         Returns whether the job has such agents.
 
-        Processes that failed or hang are a restart of the job. Once it replaces all pods instead, those pods are deleted.
+        Processes that failed or hang are a restart of the job. If it replaces all pods instead, those pods are deleted.
         """
         job = observed.job
         retained = {name: pod for name, pod in observed.pods.items() if name not in decision.deleted_pods}
