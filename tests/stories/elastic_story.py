@@ -273,7 +273,7 @@ class Training:
 def sandbox(folder: Path, programs: Path) -> Iterator[Terminal]:
     """A terminal of a user in whose sandbox the environment is deployed, with the example's script in the cluster."""
     left_out = (f"podwright check {SCENARIO}", f"podwright quotas {SCENARIO}")
-    with deployed(SCENARIO, folder, 1.0, CHANGES, left_out=left_out, programs=programs) as user:
+    with deployed(SCENARIO, folder, 1.0, CHANGES, left_out=left_out, programs=programs, real_nodes=2) as user:
         user.type(f"kubectl create configmap train --namespace {_NAMESPACE} --from-file={EXAMPLE / 'train.py'}")
         yield user
 
