@@ -13,7 +13,7 @@ def pod_security(plan: JobPlan) -> _Object:
     """Security context of the job's pods.
 
     The team's folders belong to the team's group, and an image may run as any user. AWS's model of HyperPodPyTorchJob
-    has no supplementalGroups in pods.
+    has no supplementalGroups in pods, and containerd starts no container with a group and without a user.
     """
     security: Security = plan.job.security
     own = plan.job.kind == "hyperpod_pytorch"
@@ -21,7 +21,9 @@ def pod_security(plan: JobPlan) -> _Object:
     context: _Object = {name: value for name, value in ids.items() if value is not None}
     if plan.gid is None:
         return context
-    return ({"runAsGroup": plan.gid} | context) if own else context | {"supplementalGroups": [plan.gid]}
+    if own:
+        return context if security.run_as_user is None else {"runAsGroup": plan.gid} | context
+    return context | {"supplementalGroups": [plan.gid]}
 
 
 def container_security(plan: JobPlan) -> _Object:

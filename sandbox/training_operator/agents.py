@@ -14,6 +14,9 @@ from ..kubernetes.api_objects import Connection
 from .jobs import Job, Manifest
 from .pods import is_going, phase
 
+STARTED_WITH: Final = "podwright/started-with"
+"""Annotation of a pod: how many pods the job had when its processes started."""
+
 _PORT: Final = 8080
 _MASTER_PORT: Final = 29500
 _REAL: Final = "containerd://"
@@ -36,10 +39,17 @@ class Agent:
             # Another program may listen on this port.
             return ""
 
-    def start(self, rank: int, size: int, address: str, restarts: int) -> None:
-        """Start its processes."""
-        settings = {"rank": rank, "nnodes": size, "faultCount": restarts}
-        self._ask("POST", "/start", settings | {"master_addr": address, "master_port": _MASTER_PORT})
+    @property
+    def size(self) -> int:
+        """Pods of the job when its processes started; 0 before that."""
+        return int(self.pod["metadata"].get("annotations", {}).get(STARTED_WITH, 0))
+
+    def start(self, settings: Mapping[str, Any], size: int) -> None:
+        """Start its processes, when the job has so many pods."""
+        self._ask("POST", "/start", settings)
+        path = f"/api/v1/namespaces/{self._namespace}/pods/{self.name}"
+        patch = {"metadata": {"uid": self.pod["metadata"]["uid"], "annotations": {STARTED_WITH: str(size)}}}
+        self._api.request("PATCH", path, patch, "merge-patch+json")
 
     def stop(self, timeout: int | None) -> None:
         """End its processes: at once, or after they had so many seconds to save a checkpoint."""
@@ -80,36 +90,56 @@ def agents(api: Connection, job: Job, pods: Mapping[str, Manifest]) -> list[Agen
     return [Agent(api, pod) for pod in existing if phase(pod) == "Running" and not is_going(pod) and _is_real(pod)]
 
 
-def direct(asked: Sequence[Agent], size: int, restarts: int, timeout: int | None) -> list[str]:
+def direct(
+    asked: Sequence[Agent],
+    size: int,
+    ended: int,
+    restarts: int,
+    timeout: int | None,
+    log_rules: Sequence[Manifest] = (),
+) -> list[str]:
     """Tell each agent what to do next, by the states of all agents of a job.
 
-    Processes start when all agents are ready. Where some are ready and others run or are complete, because a pod was
-    replaced or the job has another size, the others stop first. When all are complete they end.
+    Processes start when all agents are ready. If some are ready and others run or are complete, because a pod was
+    replaced or the job grew, the others stop first. If the job has shrunk, all stop. When all are complete they end.
+    After a fault all stop at once, since no process can save a checkpoint without the lost one, and start again.
 
     Args:
         asked: The agents, in the order of their ranks.
-        size: Pods that the job has and that have not ended.
+        size: Pods that the job has.
+        ended: Those of them that have ended.
         restarts: How often pods of the job were replaced.
-        timeout: Seconds for a checkpoint before processes are stopped; None to stop at once.
+        timeout: Seconds for a checkpoint before the job changes its size; None to stop at once.
+        log_rules: Rules by which agents find in the log that their processes hang.
 
     Returns:
-        Names of the pods whose processes have failed, which have to be replaced.
+        Names of the pods whose processes had failed or hung.
     """
     states = {agent.name: agent.status() for agent in asked}
-    values = set(states.values())
+    values, has_all = set(states.values()), len(asked) == size - ended
+    active = [agent for agent in asked if states[agent.name] in (RUNNING, COMPLETED)]
     if FAULTED in values:
-        return [name for name, state in states.items() if state == FAULTED]
-    if len(asked) == size and values == {READY}:
-        address = asked[0].pod["status"]["podIP"]
+        faulted = [agent for agent in asked if states[agent.name] == FAULTED]
+        for agent in (*faulted, *active):
+            agent.stop(None)
+        return [agent.name for agent in faulted]
+    if has_all and values == {READY}:
+        common = {
+            "nnodes": len(asked),
+            "faultCount": restarts,
+            "master_addr": asked[0].pod["status"]["podIP"],
+            "master_port": _MASTER_PORT,
+            "log_monitoring_configuration": list(log_rules),
+        }
         for rank, agent in enumerate(asked):
-            agent.start(rank, size, address, restarts)
-    elif len(asked) == size and values == {COMPLETED}:
+            agent.start(common | {"rank": rank}, size)
+    elif has_all and values == {COMPLETED}:
         for agent in asked:
             agent.shut_down()
-    elif READY in values:
-        for agent in asked:
-            if states[agent.name] in (RUNNING, COMPLETED):
-                agent.stop(timeout)
+    elif any(agent.size > size for agent in active) or (has_all and READY in values):
+        is_resized = any(agent.size != size for agent in active)
+        for agent in active:
+            agent.stop(timeout if is_resized else None)
     return []
 
 

@@ -193,15 +193,38 @@ def _status(
     if state.name in ("Completed", "Failed"):
         status["completionTime"] = written(now)
     if lost:
-        names = [pods[name]["spec"].get("nodeName", "") for name in lost if name in pods]
-        status["latestFaultyPodInstanceList"] = {
-            "restartType": "JLR" if counts.is_full else "PLR",
-            "faultyPodList": sorted(lost),
-            "faultyInstanceIdList": sorted(name.removeprefix("hyperpod-") for name in names if name),
-        }
+        status["latestFaultyPodInstanceList"] = _faulty(observed, lost, "JLR" if counts.is_full else "PLR")
     if job.elastic:
         status |= _scaling(observed, desired, restarted=bool(lost), runs=state.name == "Running")
     return status
+
+
+def after_processes_failed(observed: Observed, names: Sequence[str]) -> Manifest | None:
+    """The status of a job whose processes start again in the pods that exist; None if it has to replace all pods.
+
+    Args:
+        observed: The job.
+        names: The pods whose processes have failed or hang.
+    """
+    counts, now = restarts(observed.job, names, observed.now), written(observed.now)
+    if counts.is_full or counts.failure:
+        return None
+    status: Manifest = {"restartCount": counts.total, "restartStatus": counts.status}
+    status["latestFaultyPodInstanceList"] = _faulty(observed, names, "PLR")
+    if observed.job.elastic:
+        status["elasticScalingStatus"] = {**observed.scaling, "lastRestartTime": now, "lastUpdated": now}
+    return status
+
+
+def _faulty(observed: Observed, names: Sequence[str], restart: str) -> Manifest:
+    """The pods of a fault and their instances, as a job's status has them."""
+    pods = observed.pods
+    nodes = [pods[name]["spec"].get("nodeName", "") for name in names if name in pods]
+    return {
+        "restartType": restart,
+        "faultyPodList": sorted(names),
+        "faultyInstanceIdList": sorted(node.removeprefix("hyperpod-") for node in nodes if node),
+    }
 
 
 def _recorded(observed: Observed, desired: Mapping[str, NewPod], deleted: Sequence[str]) -> list[Manifest]:

@@ -1,7 +1,7 @@
 """Rules that find a job which hangs by what it does not print (`logMonitoringConfiguration`).
 
-AWS's agents read the logs. Here nothing is printed, so a pod is taken to print what its rules look for, until an
-annotation says since when it hangs: from then on nothing comes. Rules about numbers find nothing.
+On real nodes AWS's agents read the logs. Pods of simulated nodes print nothing: each counts as printing what its rules
+look for until an annotation says since when it hangs. Rules about numbers find nothing.
 """
 
 from collections.abc import Iterator

@@ -10,7 +10,7 @@ from typing import Final
 from ..kubernetes.api_objects import Connection, connection
 from ..kubernetes.cluster_objects import ApiError
 from .agents import agents, direct
-from .decisions import Decision, decide
+from .decisions import Decision, after_processes_failed, decide
 from .jobs import GROUP, JOB_LABEL, PLURAL, VERSION, Claim, Job, Manifest
 from .pods import Placement, phase, pod, pod_set
 from .sizes import Observed
@@ -68,7 +68,7 @@ class Reconciler:
 
         Returns whether the job has such agents.
 
-        A pod whose processes have failed is deleted: its loss counts as a restart of the job.
+        Processes that failed or hang are a restart of the job. If it replaces all pods instead, those pods are deleted.
         """
         job = observed.job
         retained = {name: pod for name, pod in observed.pods.items() if name not in decision.deleted_pods}
@@ -77,8 +77,17 @@ class Reconciler:
         timeout = job.elastic.get("gracefulShutdownTimeoutInSeconds")
         restarts = decision.status.get("restartCount", job.status.get("restartCount", 0))
         ended = sum(phase(pod) == "Succeeded" for pod in retained.values())
-        for name in direct(asked, (decision.size or len(retained)) - ended, restarts, timeout):
-            self._delete(f"/api/v1/namespaces/{job.namespace}/pods/{name}")
+        rules = job.policy.get("logMonitoringConfiguration") or ()
+        faulted = direct(asked, decision.size or len(retained), ended, restarts, timeout, rules)
+        if not faulted:
+            return True
+        if status := after_processes_failed(observed, faulted):
+            path = f"{_JOBS}/namespaces/{job.namespace}/{PLURAL}/{job.name}/status"
+            self._api.request("PATCH", path, {"status": status}, _MERGE, fieldManager=_MANAGER)
+            return True
+        for name in faulted:
+            # Their processes have ended already.
+            self._delete(f"/api/v1/namespaces/{job.namespace}/pods/{name}", gracePeriodSeconds="1")
         return True
 
     def jobs(self) -> list[tuple[str, str]]:

@@ -34,7 +34,7 @@ from clusters import admission, control_planes, sandbox_memory
 from governance import forecasts, real_kueue, simulated
 from measured_tables import FOLDERS, PAGE, has_changes, head, with_table
 from mutants import run as mutants_run
-from playing import played_pages
+from playing import played_pages, recoveries
 from suite import file_costs
 from synthesizing import synthesis_times
 
@@ -64,6 +64,7 @@ PARTS = {
     "admission": admission.report,
     "control-plane": control_planes.report,
     "pages": played_pages.report,
+    "recoveries": recoveries.report,
     "simulation": simulated.report,
     "forecast": forecasts.report,
     "memory": sandbox_memory.report,
@@ -71,7 +72,7 @@ PARTS = {
     "test-files": file_costs.report,
 }
 # These take hours, need the control plane or the generator of the site, so only who asks for them gets them.
-ON_REQUEST = ("mutants", "admission", "control-plane", "pages", "memory", "kueue", "silences", "site")
+ON_REQUEST = ("mutants", "admission", "control-plane", "pages", "recoveries", "memory", "kueue", "silences", "site")
 TIMED = (
     *("synthesis", "commands", "looks", "preflight", "handlers", "rendering", "report", "status"),
     *("agents-start", "agents", "forecast"),

@@ -59,6 +59,7 @@ FOLDERS: Final[Mapping[str, tuple[str, ...]]] = {
     "promotion": ("operations/promotion", "operations/gates", "operations/cdk"),
     "memory": ("sandbox",),
     "pages": ("docs",),
+    "recoveries": ("sandbox/training_operator", "sandbox/nodes", "docs/examples/elastic"),
 }
 """Folders and files that decide about the figures of a table, by its name."""
 

@@ -12,6 +12,7 @@ from job_environment import PODS, planned, rendered, with_jobs
 from podwright.cdk8s_charts.jobs.render import render
 from podwright.cdk8s_charts.jobs.strategic_merge import merged
 from podwright.config.settings.jobs.patch import patch_of
+from podwright.config.settings.jobs.pods import Security
 from podwright.planning.kubernetes.isolation import pod_freedoms
 from podwright.planning.rules.run import findings
 from podwright.sandbox.kubernetes import custom_kinds
@@ -429,3 +430,20 @@ def test_a_claim_that_nothing_makes_is_found_with_or_without_access(kind: str, a
     assert paths == {f"jobs.job.mounts.{path}" for path in {"/a", "/b"} - made}
     alone = {path for id, path in found(job | {"team": None}) if id == "JOB021"}
     assert alone == {"jobs.job.mounts./a", "jobs.job.mounts./b"}
+
+
+@pytest.mark.parametrize(("security", "expected"), [({}, None), ({"run_as_user": 1000}, (1000, 5001))])
+def test_a_hyperpod_job_has_the_group_of_its_team_only_with_a_user(security: dict[str, Any], expected: object) -> None:
+    # containerd starts no container with a group alone.
+    access = {"gid": 5001, "storage": {"data": {"path": "/llm"}}}
+    overrides = {"teams": {"llm": {"quota": {"h100": 4}, "access": access}}, "storage": {"lustre": {}}}
+    (job,) = rendered(
+        "hyperpod_pytorch", overrides=overrides, command=["train.py"], mounts={"/fsx": "data"}, security=security
+    )
+    context = job["spec"]["replicaSpecs"][0]["template"]["spec"].get("securityContext")
+    assert (context and (context["runAsUser"], context["runAsGroup"])) == expected
+
+
+def test_a_group_without_a_user_is_refused() -> None:
+    with pytest.raises(ValidationError, match="run_as_user with run_as_group"):
+        Security(run_as_group=2000)

@@ -83,6 +83,7 @@ def deployed(
     kubernetes: str = "real",
     left_out: Collection[str] = (),
     programs: Path | None = None,
+    real_nodes: int = 0,
 ) -> Iterator["Terminal"]:
     """A terminal in a folder with the scenario's files, and with a sandbox of its own in which it is deployed.
 
@@ -94,6 +95,7 @@ def deployed(
         kubernetes: What clusters of the sandbox have.
         left_out: Commands of the page's first step that the story does without.
         programs: A folder of programs that come before others of their names.
+        real_nodes: Nodes of each cluster whose containers run.
     """
     shutil.copytree(ROOT / "environments/shared", folder / "environments/shared")
     for name in set(_FILE.findall(page(scenario))):
@@ -101,7 +103,7 @@ def deployed(
     for old, new in (changes or {}).items():
         _replace(folder / f"environments/{scenario}.yaml", old, new)
     _share_assemblies(folder)
-    server.start(folder, port=0, time_scale=time_scale, kubernetes=kubernetes)
+    server.start(folder, port=0, time_scale=time_scale, kubernetes=kubernetes, real_nodes=real_nodes)
     try:
         user = Terminal(folder, programs=programs)
         for command in story(scenario)[0].commands:

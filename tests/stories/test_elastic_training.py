@@ -1,140 +1,163 @@
-"""docs/examples/elastic, run: AWS's real agent, PyTorch on CPUs, and processes that come and go.
+"""docs/examples/elastic on two real nodes: preempted by another team, resized by AWS's agents, broken in four ways."""
 
-They are 2, then 8, then 4, by graceful stops and SIGTERM; then a pod is lost, and the other one continues alone.
-"""
-
-import itertools
 import json
 import os
-import re
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 import pytest
 
-from elastic_pods import EXAMPLE, NEEDS_PYTORCH, PROCESSES, PYTORCH, ROOT, free_port, operator, rendered_command
-from podwright.sandbox.control_plane.pytorch import PINS
-from waiting import until
+from control_plane_parts import parts_of_scenario, require_parts
+from elastic_story import (
+    CHECKPOINT_EVERY,
+    EXAMPLE,
+    FAULTS,
+    OPTIONS,
+    SAMPLES,
+    SCENARIO,
+    Preemption,
+    Run,
+    Training,
+    grow,
+    preempt,
+    sandbox,
+)
+from needs import needs
+from podwright.planning.helm.operators import NODE_PARTS
+from podwright.planning.jobs.launcher import FLAGS, VALUES
+from podwright.sandbox.control_plane.cache import Cache, State
+from podwright.sandbox.control_plane.pins import pins
+from podwright.sandbox.control_plane.pytorch import INSTALL, PINS, PyTorch
+from podwright.sandbox.nodes.support import obstacle
+from story import Terminal
+from waiting import becomes
 
-pytestmark = NEEDS_PYTORCH
+REASON: Final = obstacle(pins(), Cache.of_user())
+PYTORCH: Final = PyTorch.of_user()
+pytestmark = [needs(not REASON, REASON), needs(PYTORCH.state is State.INSTALLED, f"PyTorch: `{INSTALL}`")]
+_OPTIONS: Final = """\
+import json
+from hyperpod_elastic_agent.run import add_additional_hyperpod_args
+from torch.distributed.run import get_args_parser
 
-# Epochs end within a batch.
-SAMPLES, EPOCHS, BATCH = 360, 4, 16
-PODS = (1, 4, 2, 1)
-# A step of eight processes takes long enough on two cores for a stop to come in between.
-FROM_STEPS = (15, 30)
-# Some steps after a checkpoint, which are lost with the pod.
-CHECKPOINT_EVERY, LOST_FROM = 10, 66
-
-
-class Run:
-    """The records of a training: a line for each step of each rank."""
-
-    def __init__(self, folder: Path) -> None:
-        starts: dict[tuple[int, int], list[dict[str, Any]]] = {}
-        # Names begin with the time, and the ranks of one start begin with the same step.
-        for file in sorted(folder.glob("*.jsonl")):
-            own = [json.loads(line) for line in file.read_text().splitlines()]
-            if own:
-                starts.setdefault((own[0]["seen"], own[0]["ranks"]), []).extend(own)
-        self.lines: list[dict[str, Any]] = []
-        """Without those of steps that were lost, which a later start took again."""
-        for (first, _), own in starts.items():
-            self.lines = [line for line in self.lines if line["seen"] < first] + own
-        self.lost = sum(map(len, starts.values())) - len(self.lines)
-
-    @property
-    def seen(self) -> int:
-        """Samples until now."""
-        return max((line["seen"] for line in self.lines), default=0)
-
-    def of_steps(self, key: str) -> dict[int, Any]:
-        """What the ranks say alike, by step."""
-        values: dict[int, set[Any]] = {}
-        for line in self.lines:
-            values.setdefault(line["seen"] // BATCH, set()).add(line[key])
-        assert [step for step, actual in values.items() if len(actual) != 1] == []
-        return {step: value for step, (value,) in sorted(values.items())}
-
-    def of_epochs(self) -> list[Counter[int]]:
-        """How often each sample of each epoch was trained on."""
-        epochs = [Counter[int]() for _ in range(EPOCHS)]
-        for line in self.lines:
-            first = line["seen"] - BATCH + line["rank"]
-            for number, sample in enumerate(line["samples"]):
-                epochs[(first + number * line["ranks"]) // SAMPLES][sample] += 1
-        return epochs
+parser = get_args_parser()
+add_additional_hyperpod_args(parser)
+options = [action for action in parser._actions if action.option_strings and action.dest != "help"]
+print(json.dumps([[action.dest.replace("_", "-"), action.nargs == 0] for action in options]))
+"""
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
-    """The training with rescaling, and the same in one process that nobody interrupts."""
-    folder = tmp_path_factory.mktemp("elastic")
-    options = ["--samples", SAMPLES, "--epochs", EPOCHS, "--batch", BATCH, "--checkpoint-every", CHECKPOINT_EVERY]
-    common = ["train.py", "--loaders", "1", *map(str, options)]
-    variables = {"OMP_NUM_THREADS": "1", "CHECKPOINT_DIR": str(folder / "checkpoints")}
-    page = (ROOT / "docs/user/elastic.md").read_text(encoding="utf-8")
-    (piece,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    rendered = rendered_command(piece, "grows")
-    command = [*rendered[: rendered.index("train.py")], *common, "--record", str(folder / "elastic")]
-    with operator(folder, command, variables) as actual:
-        for number, smaller, steps in zip(PODS[:2], (1, 2), FROM_STEPS, strict=True):
-            actual.run_on(number)
-            until(lambda steps=steps: Run(folder / "elastic").seen >= steps * BATCH, f"step {steps}")
-            actual.stop(keep=smaller)
-        actual.run_on(PODS[2])
-        until(lambda: Run(folder / "elastic").seen >= LOST_FROM * BATCH, f"step {LOST_FROM}")
-        actual.lose()
-        actual.run_on(PODS[3])
-        actual.finish()
-    alone = {
-        "RANK": "0",
-        "LOCAL_RANK": "0",
-        "WORLD_SIZE": "1",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(free_port()),
-    }
+def user(tmp_path_factory: pytest.TempPathFactory, commands_without_cdk: Path) -> Iterator[Terminal]:
+    """A user in whose sandbox the jobs are deployed."""
+    require_parts(*NODE_PARTS, *parts_of_scenario(SCENARIO))
+    with sandbox(tmp_path_factory.mktemp("training"), commands_without_cdk) as user:
+        yield user
+
+
+@pytest.fixture(scope="module")
+def preemption(user: Terminal) -> Preemption:
+    """A training that another team has preempted, and that continued."""
+    return preempt(user)
+
+
+@pytest.fixture(scope="module")
+def training(user: Terminal, preemption: Preemption) -> Training:
+    """A training that went through two sizes and all faults, and runs."""
+    return grow(user)
+
+
+@pytest.fixture(scope="module")
+def run(training: Training) -> Run:
+    """Its steps until then."""
+    return training.run
+
+
+@pytest.fixture(scope="module")
+def alone(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The same steps in one process that nothing interrupts."""
+    folder = tmp_path_factory.mktemp("alone")
+    process = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+    options = OPTIONS | {"epochs": len(run.of_epochs()), "record": folder / "record", "checkpoints": folder}
+    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
     subprocess.run(
-        [
-            str(PYTORCH.programs / "python"),
-            *common,
-            "--record",
-            str(folder / "alone"),
-            "--checkpoints",
-            str(folder / "other"),
-        ],
-        cwd=EXAMPLE,
-        env=os.environ | variables | alone,
+        [PYTORCH.programs / "python", EXAMPLE / "train.py", *words],
+        env=os.environ | process | {"OMP_NUM_THREADS": "1"},
         check=True,
         capture_output=True,
     )
-    return Run(folder / "elastic"), Run(folder / "alone")
+    return Run((folder / "record").iterdir())
 
 
-def test_it_has_run_with_two_eight_four_and_two_processes(runs: tuple[Run, Run]) -> None:
-    ranks = runs[0].of_steps("ranks")
-    assert list(ranks) == list(range(1, SAMPLES * EPOCHS // BATCH + 1))
-    sizes = [size for size, _ in itertools.groupby(ranks.values())]
-    assert sizes == [number * PROCESSES for number in PODS]
-    assert runs[0].lost > 0
+def test_a_preempted_training_saves_within_its_grace_period_and_continues_with_the_next_step(
+    preemption: Preemption,
+) -> None:
+    assert preemption.checkpoint == preemption.last
+    assert preemption.next == preemption.last + 1
+    assert preemption.run.sizes == [2]
+    # No step was taken twice.
+    assert sum(map(len, preemption.run.starts)) == len(preemption.run.lines)
 
 
-def test_every_sample_is_seen_once_in_each_epoch(runs: tuple[Run, Run]) -> None:
+def test_it_has_trained_on_one_node_on_two_and_on_one(run: Run) -> None:
+    # It may go on with one pod until a lost node is replaced.
+    assert run.sizes[:2] == [1, 2]
+    assert run.sizes[-2:] == [2, 1]
+    assert list(run.of_steps("ranks")) == list(range(1, run.steps + 1))
+
+
+def test_every_sample_is_seen_once_in_each_epoch(run: Run) -> None:
+    *complete, last = run.of_epochs()
     once = Counter(range(SAMPLES))
-    assert [number for number, epoch in enumerate(runs[0].of_epochs()) if epoch != once] == []
+    assert complete
+    assert [number for number, epoch in enumerate(complete) if epoch != once] == []
+    assert last <= once
 
 
-def test_the_loss_is_that_of_a_training_without_interruption(runs: tuple[Run, Run]) -> None:
-    elastic, alone = (run.of_steps("loss") for run in runs)
-    assert elastic == pytest.approx(alone, rel=0.01)
-    assert elastic[len(elastic)] < elastic[1] / 4
+def test_the_loss_is_that_of_a_training_without_interruption(run: Run, alone: Run) -> None:
+    loss, expected = run.of_steps("loss"), alone.of_steps("loss")
+    assert loss == pytest.approx({step: expected[step] for step in loss}, rel=0.01)
+    assert loss[run.steps] < loss[1] / 2
+
+
+def test_it_resumes_from_the_last_checkpoint_after_each_fault(training: Training) -> None:
+    recoveries = list(training.recoveries())
+    assert [item.fault for item in recoveries] == list(FAULTS)
+    assert [item for item in recoveries if not 0 <= item.repeated <= CHECKPOINT_EVERY] == []
+
+
+def test_goodput_is_what_the_recording_rule_says(training: Training) -> None:
+    goodput = training.goodput()
+    assert 0 < goodput.by_steps < 1
+    assert goodput.recorded() == pytest.approx(goodput.by_steps)
+
+
+def test_logs_show_the_steps(user: Terminal, training: Training) -> None:
+    lines = json.loads(user.type(f"podwright logs {SCENARIO} {training.name} --sandbox --json"))["lines"]
+    assert any("step " in line and "loss " in line for line in lines)
+
+
+# The last one: the job is gone afterwards.
+def test_a_stopped_job_saves_its_last_step(user: Terminal, training: Training) -> None:
+    user.type(f"podwright stop {SCENARIO} {training.name} --sandbox")
+    pods = "kubectl get pods --all-namespaces --selector HPJob=grows --output name"
+    becomes("", lambda: user.type(pods))
+    assert training.checkpoint == training.run.steps
+
+
+def test_the_launchers_take_the_arguments_that_podwright_knows() -> None:
+    answer = subprocess.run([PYTORCH.programs / "python", "-c", _OPTIONS], capture_output=True, text=True, check=True)
+    options = dict(json.loads(answer.stdout.splitlines()[-1]))
+    assert {name for name, is_flag in options.items() if is_flag} == set(FLAGS)
+    assert {name for name, is_flag in options.items() if not is_flag} == set(VALUES)
 
 
 def test_the_example_and_the_tests_have_the_same_versions() -> None:
-    pins = PINS.read_text(encoding="utf-8").splitlines()
-    assert set((EXAMPLE / "requirements.txt").read_text(encoding="utf-8").split()) <= set(pins)
+    versions = PINS.read_text(encoding="utf-8").splitlines()
+    assert set((EXAMPLE / "requirements.txt").read_text(encoding="utf-8").split()) <= set(versions)
 
 
 def test_without_a_folder_for_checkpoints_it_says_so() -> None:

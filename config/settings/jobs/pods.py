@@ -85,7 +85,7 @@ class Security(Settings):
     run_as_user: _UnixId | None = None
     """User id; the image's own when absent."""
     run_as_group: _UnixId | None = None
-    """Group id. Default: that of the team's folders where the kind takes no further groups."""
+    """Group id, only with run_as_user. Default: that of the team's folders if the kind takes no further groups."""
     fs_group: _UnixId | None = None
     """Group id that owns volumes which can change their owner, and that containers have besides."""
     capabilities: tuple[Capability, ...] = ()
@@ -94,6 +94,12 @@ class Security(Settings):
     """Capabilities that are taken away; ALL for each of them."""
     privileged: bool = False
     """All capabilities and devices of the node."""
+
+    @model_validator(mode="after")
+    def _has_user(self) -> Self:
+        if self.run_as_group is not None and self.run_as_user is None:
+            raise ValueError("run_as_user with run_as_group; containerd starts no container with a group alone")
+        return self
 
 
 class Toleration(Settings):

@@ -80,7 +80,7 @@ class LogRule(Settings):
     """
 
     pattern: LogPattern
-    """Regular expression of the lines that count; a group in it may hold a number."""
+    """Regular expression that lines begin with if they count; a group in it may hold a number."""
     start_seconds: Seconds | None = None
     """The job hangs when the first such line is later than this."""
     every_seconds: Seconds | None = None

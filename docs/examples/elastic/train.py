@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,8 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 log = logging.getLogger("train")
 
 VOCABULARY, TOKENS, WIDTH, LAYERS, HEADS = 64, 16, 64, 2, 4
+SIGNAL_SECONDS = 60
+"""Longest time between the signals that end the ranks of one job."""
 
 
 class Sequences(Dataset[tuple[int, Tensor]]):
@@ -144,23 +147,30 @@ class Checkpoints:
 
 
 class Stop:
-    """Whether somebody wants this process to end.
+    """Whether this process is to end.
 
     hyperpodrun sends SIGUSR1 before a rescaling, and waits for as long as the job's graceful shutdown may take. SIGTERM
     comes when Kubernetes removes the pod, and from torchrun.
     """
 
     def __init__(self) -> None:
-        self.wanted = False
+        self.requested = False
         for number in (signal.SIGUSR1, signal.SIGTERM):
             signal.signal(number, self._hear)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
-        self.wanted = True
+        self.requested = True
 
     def wait(self) -> None:
-        """Wait until this process is meant, too: launchers take a rank that ends by itself for one that is done."""
-        while not self.wanted:
+        """Wait for this process's own signal: launchers take a rank that ends by itself for one that is done.
+
+        Raises:
+            TimeoutError: No signal came, because only other pods were removed. The launcher restarts all ranks.
+        """
+        end = time.monotonic() + SIGNAL_SECONDS
+        while not self.requested:
+            if time.monotonic() > end:
+                raise TimeoutError(f"other ranks were stopped, and this one got no signal in {SIGNAL_SECONDS} s")
             time.sleep(0.1)
 
 
@@ -170,19 +180,24 @@ def leave_group(_: int) -> None:
 
 
 class Record:
-    """A line of JSON for each step of this rank: the loss of the batch, and the samples that it took of it."""
+    """A line of JSON for each step of this rank: its end, the loss of the batch, and the samples that it took of it.
+
+    The names of the files that ranks write together begin with the time at which rank 0 started.
+    """
 
     def __init__(self, folder: Path | None) -> None:
         self.file = None
         if folder:
             folder.mkdir(parents=True, exist_ok=True)
-            self.file = (folder / f"{time.time_ns()}-{dist.get_rank()}.jsonl").open("w", buffering=1)
+            start = [time.time_ns()]
+            dist.broadcast_object_list(start)
+            self.file = (folder / f"{start[0]}-{dist.get_rank()}.jsonl").open("w", buffering=1)
 
     def __call__(self, sampler: ElasticSampler, loss: float, samples: Tensor) -> None:
         """Write the step that has just been taken."""
         if self.file:
-            line = {"seen": sampler.seen, "rank": sampler.rank, "ranks": sampler.ranks, "loss": loss}
-            print(json.dumps(line | {"samples": samples.tolist()}), file=self.file)
+            line = {"time": time.time(), "seen": sampler.seen, "rank": sampler.rank, "ranks": sampler.ranks}
+            print(json.dumps(line | {"loss": loss, "samples": samples.tolist()}), file=self.file)
 
 
 def train(
@@ -197,6 +212,7 @@ def train(
     batches = iter(data)
     last, stopping = args.epochs * args.samples, False
     while sampler.seen < last and not stopping:
+        end = time.monotonic() + args.step_seconds
         samples, tokens = next(batches)
         tokens = tokens.to(device)
         logits = model(tokens[:, :-1])
@@ -206,8 +222,9 @@ def train(
         optimizer.step()
         optimizer.zero_grad()
         sampler.seen += args.batch
+        time.sleep(max(0.0, end - time.monotonic()))
         # One reduction for both: every rank knows the loss of the batch, and all stop after the same step.
-        total = torch.stack([loss.detach(), torch.tensor(float(stop.wanted), device=device)])
+        total = torch.stack([loss.detach(), torch.tensor(float(stop.requested), device=device)])
         dist.all_reduce(total)
         step, stopping = sampler.seen // args.batch, total[1].item() > 0
         record(sampler, total[0].item(), samples)
@@ -220,19 +237,23 @@ def train(
 
 
 def main() -> None:
-    """Train, from the newest checkpoint on, until all epochs are done or somebody stops it."""
+    """Train, from the newest checkpoint on, until all epochs are done or a signal comes."""
     parser = argparse.ArgumentParser(description=__doc__)
     folder = os.environ.get("CHECKPOINT_DIR")
     parser.add_argument("--checkpoints", type=Path, default=folder, required=folder is None, metavar="DIR")
     parser.add_argument("--samples", type=int, default=2000, help="samples of an epoch")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--batch", type=int, default=16, help="samples of a step, of all ranks together")
+    parser.add_argument(
+        "--step-seconds", type=float, default=0, metavar="SECONDS", help="shortest step, to imitate a larger model"
+    )
     parser.add_argument("--checkpoint-every", type=int, default=50, metavar="STEPS")
     parser.add_argument("--log-every", type=int, default=10, metavar="STEPS")
     parser.add_argument("--loaders", type=int, default=0, help="processes that load data, for each rank")
     parser.add_argument("--record", type=Path, metavar="DIR", help="write there which samples each rank saw")
     args = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    # The log rules of a job read standard output.
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stdout)
     stop = Stop()
 
     device = torch.device("cpu")

@@ -1,6 +1,7 @@
 """Rules on lists, names, tags, ARNs and facts of an environment as a whole."""
 
 from collections import Counter
+from typing import get_args
 
 from ....config.catalog.instance_types import InvalidOverride, catalog
 from ....config.catalog.limits import limits
@@ -8,6 +9,8 @@ from ....config.catalog.names import certificate_bucket_name, lifecycle_bucket_n
 from ....config.catalog.regions import UnknownRegion, region
 from ....config.settings.base import Settings
 from ....config.settings.environment import Environment
+from ....config.settings.jobs.pods import Argument
+from ....config.settings.jobs.training import Word
 from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
 from ..groups.arns import arns
 
@@ -21,7 +24,8 @@ def said_twice(settings: Settings) -> Problems:
     """Duplicate list entry."""
     for name, field in type(settings).model_fields.items():
         items = getattr(settings, name)
-        if isinstance(items, tuple) and not any(isinstance(item, Settings) for item in items):
+        is_command = not {Argument, Word}.isdisjoint(get_args(field.annotation))
+        if isinstance(items, tuple) and not is_command and not any(isinstance(item, Settings) for item in items):
             observed: Counter[object] = Counter()
             for index, item in enumerate(items):
                 observed[item] += 1

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from podwright.sandbox.training_operator.agents import agents, direct
-from podwright.sandbox.training_operator.decisions import Decision, decide
+from podwright.sandbox.training_operator.decisions import Decision, after_processes_failed, decide
 from podwright.sandbox.training_operator.jobs import Job, Manifest, written
 from podwright.sandbox.training_operator.pods import Placement, pod
 from podwright.sandbox.training_operator.sizes import Observed
@@ -365,15 +365,17 @@ def test_a_jobs_label_goes_before_the_priority_of_its_pods() -> None:
 class FakeAgent:
     """An agent in a state, which notes what it gets."""
 
-    def __init__(self, name: str, state: str) -> None:
-        self.name, self.state, self.notices = name, state, list[tuple[Any, ...]]()
-        self.pod: Manifest = {"status": {"podIP": f"10.0.0.{name}"}}
+    def __init__(self, rank: int, state: str) -> None:
+        # The number of pods when its processes started may follow the state.
+        self.state, _, size = state.partition(" of ")
+        self.name, self.size, self.notices = str(rank), int(size or 2), list[tuple[Any, ...]]()
+        self.pod: Manifest = {"status": {"podIP": f"10.0.0.{rank}"}}
 
     def status(self) -> str:
         return self.state
 
-    def start(self, *arguments: Any) -> None:
-        self.notices.append(("start", *arguments))
+    def start(self, settings: Manifest, size: int) -> None:
+        self.notices.append(("start", settings, size))
 
     def stop(self, timeout: int | None) -> None:
         self.notices.append(("stop", timeout))
@@ -382,31 +384,64 @@ class FakeAgent:
         self.notices.append(("shut down",))
 
 
+LOG_RULE: Manifest = {"name": "hangs", "logPattern": "step", "expectedRecurringFrequencyInSeconds": 60}
+
+
+def started(rank: int) -> tuple[Any, ...]:
+    """The notice of an agent that starts its processes."""
+    settings = {"nnodes": 2, "faultCount": 3, "master_addr": "10.0.0.0", "master_port": 29500, "rank": rank}
+    return "start", settings | {"log_monitoring_configuration": [LOG_RULE]}, 2
+
+
 @pytest.mark.parametrize(
-    ("states", "size", "notices", "replaced"),
+    ("states", "ended", "notices", "faulted"),
     [
-        (["ready", "ready"], 2, [[("start", 0, 2, "10.0.0.0", 3)], [("start", 1, 2, "10.0.0.0", 3)]], []),
+        (["ready", "ready"], 0, [[started(0)], [started(1)]], []),
         # One pod is not there yet, or its agent does not answer.
-        (["ready"], 2, [[]], []),
-        (["ready", ""], 2, [[], []], []),
-        (["running", "running"], 2, [[], []], []),
-        # One was replaced, so the others stop, get ready, and start with it.
-        (["running", "ready"], 2, [[("stop", 60)], []], []),
-        (["stopping", "ready"], 2, [[], []], []),
-        (["running", "faulted"], 2, [[], []], ["1"]),
-        (["completed", "running"], 2, [[], []], []),
-        (["completed", "ready"], 2, [[("stop", 60)], []], []),
-        (["completed", "completed"], 2, [[("shut down",)], [("shut down",)]], []),
+        (["ready"], 0, [[]], []),
+        (["ready", ""], 0, [[], []], []),
+        (["running", "running"], 0, [[], []], []),
+        # One was replaced: the processes of the others wait for one that is gone.
+        (["running", "ready"], 0, [[("stop", None)], []], []),
+        (["completed", "ready"], 0, [[("stop", None)], []], []),
+        (["stopping", "ready"], 0, [[], []], []),
+        # The job grew.
+        (["running of 1", "ready"], 0, [[("stop", 60)], []], []),
+        (["running of 1"], 0, [[]], []),
+        # It has shrunk, and the other pods end.
+        (["running of 4", "running of 4"], 0, [[("stop", 60)], [("stop", 60)]], []),
+        (["running of 4"], 0, [[("stop", 60)]], []),
+        # A process failed or hangs.
+        (["running", "faulted"], 0, [[("stop", None)], [("stop", None)]], ["1"]),
+        (["completed", "running"], 0, [[], []], []),
+        (["completed", "completed"], 0, [[("shut down",)], [("shut down",)]], []),
         # Another pod has ended already.
         (["completed"], 1, [[("shut down",)]], []),
     ],
 )
 def test_agents_are_told_what_follows_from_how_they_are(
-    states: list[str], size: int, notices: list[Any], replaced: list[str]
+    states: list[str], ended: int, notices: list[Any], faulted: list[str]
 ) -> None:
-    asked: Any = [FakeAgent(str(rank), state) for rank, state in enumerate(states)]
-    assert direct(asked, size, restarts=3, timeout=60) == replaced
+    asked: Any = [FakeAgent(rank, state) for rank, state in enumerate(states)]
+    assert direct(asked, 2, ended, restarts=3, timeout=60, log_rules=[LOG_RULE]) == faulted
     assert [agent.notices for agent in asked] == notices
+
+
+def test_processes_that_fail_are_restarts_until_all_pods_are_replaced() -> None:
+    policy = {"restartPolicy": {"numRestartBeforeFullJobRestart": 1, "evalPeriodSeconds": 3600}}
+    cluster = Cluster(part("pods", 2), elastic={"minReplicas": 2, "maxReplicas": 2}, **policy)
+    cluster.settle()
+    status = after_processes_failed(Observed(cluster.job, cluster.pods, {}, cluster.now), ["job-pods-1"])
+    assert status
+    assert (status["restartCount"], status["restartStatus"]["restartCount"]) == (1, 1)
+    assert status["latestFaultyPodInstanceList"] == {
+        "restartType": "PLR",
+        "faultyPodList": ["job-pods-1"],
+        "faultyInstanceIdList": ["i-2"],
+    }
+    assert status["elasticScalingStatus"]["lastRestartTime"] == written(cluster.now)
+    cluster.manifest["status"] |= status
+    assert after_processes_failed(Observed(cluster.job, cluster.pods, {}, cluster.now), ["job-pods-1"]) is None
 
 
 def test_only_containers_of_real_nodes_have_agents() -> None:
