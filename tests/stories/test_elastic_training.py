@@ -103,7 +103,7 @@ def test_a_preempted_training_saves_within_its_grace_period_and_continues_with_t
 
 
 def test_it_has_trained_on_one_node_on_two_and_on_one(run: Run) -> None:
-    # It may go on with one pod until a lost node is replaced.
+    # It may continue with one pod until a lost node is replaced.
     assert run.sizes[:2] == [1, 2]
     assert run.sizes[-2:] == [2, 1]
     assert list(run.of_steps("ranks")) == list(range(1, run.steps + 1))
