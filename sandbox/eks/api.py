@@ -133,15 +133,23 @@ class EksResponse(OwnResponse):
             "health": {"issues": []},
             "podIdentityAssociations": self._identities(cluster, values, arn),
         }
-        objects = self.service.kubernetes.objects(self.region, values["clusterName"])
-        if name == TRAINING_OPERATOR:
-            # Podwright's own operator brings no kinds; Kueue comes with its own.
-            objects.install(name)
-        self.service.control_planes.install(self.region, values["clusterName"], name)
-        objects.install(name)
-        if name == ADDON:
-            task_governance.install(objects)
+        try:
+            self._install(values["clusterName"], name)
+        except BaseException:
+            # The next attempt to create it would be refused otherwise.
+            del cluster.addons[name]
+            raise
         return ActionResult({"addon": cluster.addons[name]})
+
+    def _install(self, cluster: str, addon: str) -> None:
+        objects = self.service.kubernetes.objects(self.region, cluster)
+        if addon == TRAINING_OPERATOR:
+            # Podwright's own operator brings no kinds; Kueue comes with its own.
+            objects.install(addon)
+        self.service.control_planes.install(self.region, cluster, addon)
+        objects.install(addon)
+        if addon == ADDON:
+            task_governance.install(objects)
 
     def _identities(self, cluster: EksCluster, values: JsonObject, owner: str) -> list[str]:
         return [

@@ -57,8 +57,8 @@ class Loopback:
 
 @cache
 def _client(endpoint: str, key: str, service: str, region: str) -> Any:
-    # An add-on brings an operator, which takes minutes to get ready on a busy machine.
-    config = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}, read_timeout=300)
+    # An add-on brings an operator, which takes minutes to get ready on a busy machine; it has a limit of its own.
+    config = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}, read_timeout=3600)
     session: Any = _session(key)
     with _making_client:
         return session.client(service, region_name=region, endpoint_url=endpoint, config=config)

@@ -14,12 +14,14 @@ import pytest
 from botocore.session import Session
 from moto.core.exceptions import ServiceException
 
+from podwright.config.errors import CommandError
 from podwright.sandbox.cloudformation import schemas
 from podwright.sandbox.cloudformation.evaluate import KNOWN_AFTER_APPLY
 from podwright.sandbox.cloudformation.providers.api import fit
 from podwright.sandbox.cloudformation.providers.recorded import attributes_of
 from podwright.sandbox.cloudformation.providers.registry import is_recorded_only, real_types
 from podwright.sandbox.cloudformation.validation import validate_properties
+from podwright.sandbox.eks.api import EksResponse
 from podwright.sandbox.eks.service import Eks, EksCluster
 from podwright.sandbox.eks.upgrades import new_update, update_version
 from podwright.sandbox.hyperpod.answers import kubernetes_node
@@ -383,3 +385,27 @@ def test_an_eks_cluster_takes_one_update_at_a_time() -> None:
     assert refusal.value.code == "ResourceInUseException"
     first["until"] = now()
     assert update_version(eks_with(cluster), "us-west-2", {"name": "c", "version": "1.35"})["type"] == "VersionUpdate"
+
+
+def test_an_add_on_that_could_not_be_installed_can_be_created_again() -> None:
+    cluster = EksCluster({"name": "c", "arn": "arn:c", "version": "1.34", "status": "ACTIVE"})
+    failures = [CommandError("no port is free", "stop a program"), None]
+
+    def install(*_: str) -> None:
+        if failure := failures.pop(0):
+            raise failure
+
+    parts = {
+        "arguments": lambda: {"clusterName": "c", "addonName": "cert-manager"},
+        "_cluster": lambda: cluster,
+        "_identities": lambda *_: [],
+        "_install": install,
+        "region": REGION,
+        "current_account": "111122223333",
+    }
+    api = cast(EksResponse, SimpleNamespace(**parts))
+    with pytest.raises(CommandError, match="no port is free"):
+        EksResponse.create_addon(api)
+    assert cluster.addons == {}
+    EksResponse.create_addon(api)
+    assert cluster.addons["cert-manager"]["status"] == "ACTIVE"
