@@ -1,9 +1,8 @@
 """Fixtures of stories. The module of a story has SCENARIO, TIME_SCALE and STEPS.
 
-These are optional: ENGINE, a process of the control plane that `engine_stopped` stops; CHANGES of the scenario's file;
-PARTS of the control plane for a story of other environments than the scenario's; LEFT_OUT, commands of the page's first
-step that are not typed; CDK_CLI, True if `podwright deploy` starts the real CDK CLI, as it does in the story of
-two-teams.
+These are optional: ENGINE, a process of the control plane that `engine_stopped` stops; PARTS of the control plane for a
+story of other environments than the scenario's; LEFT_OUT, commands of the page's first step that are not typed;
+CDK_CLI, True if `podwright deploy` starts the real CDK CLI, as it does in the story of two-teams.
 """
 
 from collections.abc import Iterator
@@ -52,11 +51,11 @@ def terminal(
 ) -> Iterator[Terminal]:
     """A folder with the scenario's file, and a sandbox of its own in which it is deployed."""
     module = request.module
-    name, changes = module.SCENARIO, getattr(module, "CHANGES", None)
+    name = module.SCENARIO
     require_parts(*getattr(module, "PARTS", parts_of_scenario(name)))
     left_out = getattr(module, "LEFT_OUT", ())
     folder = tmp_path_factory.mktemp(name)
-    with deployed(name, folder, module.TIME_SCALE, changes, left_out=left_out, programs=commands) as user:
+    with deployed(name, folder, module.TIME_SCALE, left_out=left_out, programs=commands) as user:
         yield user
 
 
