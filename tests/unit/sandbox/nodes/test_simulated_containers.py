@@ -255,7 +255,7 @@ def pod(annotations: dict[str, str] | None = None, *names: str, seconds: float =
         ({RUNS_FOR: "1h"}, None),
         ({RUNS_FOR: "500ms"}, 0),
         ({RUNS_FOR: "90000ms"}, None),
-        ({RUNS_FOR: "1m500ms"}, None),
+        ({RUNS_FOR: "2m500ms"}, None),
         ({RUNS_FOR: "0.5m29s250ms"}, 0),
         ({RUNS_FOR: "30"}, None),
         ({RUNS_FOR: "30sx"}, None),
