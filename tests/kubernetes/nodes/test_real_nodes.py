@@ -195,7 +195,7 @@ class Cluster:
         volumes = [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in claims]
         selector = {"kubernetes.io/hostname": node}
         spec = {"restartPolicy": restart, "nodeSelector": selector, "containers": [container], "volumes": volumes}
-        spec["terminationGracePeriodSeconds"] = grace
+        spec["terminationGracePeriodSeconds"] = grace  # pyrefly: ignore[bad-assignment]
         metadata = {"name": name, "namespace": NAMESPACE, "labels": labels or {}}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         self.server.create(pod)
