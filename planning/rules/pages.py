@@ -95,7 +95,7 @@ def acceptable(id: str) -> bool:
 
 def header(id: str) -> str:
     """What the page of a finding begins with."""
-    accepted = "can be accepted with a reason" if acceptable(id) else "nobody can accept it"
+    accepted = "can be accepted with a reason" if acceptable(id) else "cannot be accepted"
     if id in reasons():
         accepted = "can be approved for one change set, under `approved_changes`"
     lines = [f"# {id}: {titles()[id]}", "", f"- Level: {level(id)}; {accepted}."]

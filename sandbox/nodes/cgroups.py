@@ -16,12 +16,12 @@ _SECONDS: Final = 10.0
 _NEEDED: Final = frozenset({"cpu", "memory", "pids"})
 """Controllers that containers' limits need."""
 _NO_LIMIT: Final = 2**60
-"""Bytes of version 1's limit where none was set, and more."""
+"""Version 1 means no limit by this many bytes or more."""
 _MEMORY_FILES: Final = {
     False: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
     True: ("memory.max", "memory.current", "inactive_file"),
 }
-"""Files of a group's limit and use of memory, and the line of `memory.stat` with what can be freed, by version 2."""
+"""The file of the limit, that of the usage, and the reclaimable line of `memory.stat`; True is version 2."""
 
 
 def obstacle() -> str:
@@ -63,7 +63,7 @@ def enter(name: str) -> None:
 
 
 def processes(name: str, inner: str) -> list[int]:
-    """Return the processes of the group inside another one whose name ends with a text."""
+    """Return the processes of the first group below `name` whose own name ends with `inner`."""
     for hierarchy in _hierarchies():
         for path, folders, _ in os.walk(hierarchy / name):
             if match := next((folder for folder in folders if folder.endswith(inner)), None):

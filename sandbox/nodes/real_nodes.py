@@ -33,7 +33,7 @@ _STOP_SECONDS: Final = 10.0
 _PAUSE_SECONDS: Final = 10.0
 """Time before a node that ended is started again."""
 NODE_FAULTS: Final = {
-    "hangs": "its processes stop, and run no more until it is rebooted",
+    "hangs": "its processes freeze until it is rebooted or replaced",
     "no-network": "it reaches neither the API server nor other nodes, and its processes run on",
     "full-disk": "one percent of its disk is free, so its kubelet evicts its pods",
 }
@@ -50,17 +50,17 @@ class Api(Protocol):
 
     @property
     def api_port(self) -> int:
-        """Where its API server listens on loopback."""
+        """The loopback port of its API server."""
         ...
 
     @property
     def users(self) -> Authority:
-        """Signs its API server, and the users of that."""
+        """The authority of the API server's certificate and those of its users."""
         ...
 
     @property
     def kubelets(self) -> Authority:
-        """Signs the servers of kubelets, and the API server as their client."""
+        """The authority of the certificates of kubelets' servers, and of the API server as their client."""
         ...
 
 
@@ -80,7 +80,7 @@ class _Machine:
 
     @property
     def root(self) -> Path:
-        """The node's root, by its first process, which is the first child of the other one."""
+        """The node's root, as its init process sees it, which is the first child of `process`."""
         pid = self.process.pid
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
         if not children:
@@ -90,10 +90,10 @@ class _Machine:
 
 @dataclass
 class RealNodes:
-    """Those of one cluster."""
+    """The real nodes of one cluster."""
 
     folder: Path
-    """Of their disks, settings and logs."""
+    """The folder of the nodes' disks, settings and logs."""
     api: Api
     programs: Programs
     count: int
@@ -141,8 +141,8 @@ class RealNodes:
         # Before its first process has entered the node, its root is this machine's.
         if not backing.exists() or Path(backing.read_text().strip()) != (self.folder / name / machine.DISK).resolve():
             raise ValueError(
-                f"{name} has no disk of its own, so full-disk would fill this machine's: that takes mke2fs "
-                "(`apt-get install e2fsprogs`) and a free loop device"
+                f"{name} uses this machine's disk, which full-disk would fill. A node gets a disk of its own if mke2fs "
+                "(`apt-get install e2fsprogs`) and a loop device are there when it starts"
             )
         return folder
 

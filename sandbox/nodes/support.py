@@ -91,7 +91,7 @@ def offer(desired: int, pins: Pins, cache: Cache) -> Offer:
         cache: Cache that the parts are installed in.
     """
     if not desired:
-        return Offer(0, "none is asked for by --real-nodes")
+        return Offer(0, "`--real-nodes` is 0")
     if reason := obstacle(pins, cache):
         return Offer(0, reason)
     return _limited(desired, _affordable())
@@ -104,11 +104,14 @@ class NodeBudget:
     each: int
     """Nodes of each cluster that should be real."""
     _left: int | None = None
-    """Nodes that fit besides those of the clusters so far; None before the first cluster."""
+    """Nodes that no cluster has reserved; None before the first cluster."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self) -> Offer:
-        """Reserve a new cluster's nodes: as many as memory has now, and as earlier clusters, which may start, left."""
+        """Reserve real nodes for a new cluster.
+
+        Free memory limits them, and so do reservations of clusters that have not used their memory yet.
+        """
         with self._lock:
             affordable = _affordable()
             self._left = affordable if self._left is None else self._left

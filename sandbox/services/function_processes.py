@@ -1,6 +1,6 @@
 """Processes of Lambda functions, forked from one that has imported boto3: an import takes half a CPU second.
 
-Like a process of its own, a fork has the variables, folder and modules of its invocation alone.
+Each fork sees only its own invocation's environment variables, working directory and modules.
 """
 
 import json
@@ -29,7 +29,7 @@ class TimedOutError(Exception):
 
 @dataclass(frozen=True)
 class Ended:
-    """What an invocation left."""
+    """The answer and the log of an invocation that has ended."""
 
     answer: str
     """The JSON that the bootstrap wrote; empty if the process ended before."""
@@ -51,10 +51,10 @@ class FunctionProcesses:
 
         Args:
             invocation: What the bootstrap reads.
-            timeout_seconds: The process and all that it started are killed after so many seconds.
+            timeout_seconds: Seconds until the process and all that it started are killed.
 
         Raises:
-            TimedOutError: They were.
+            TimedOutError: The function ran longer than `timeout_seconds`.
         """
         with ExitStack() as stack:
             request = stack.enter_context(tempfile.TemporaryFile())
@@ -86,11 +86,11 @@ class FunctionProcesses:
             socket.send_fds(connection, [b"."], descriptors)
 
     def _start(self) -> socket.socket:
-        """Start the process that imports boto3. It ends when this one closes its connection, however that ends."""
+        """Start the process that imports boto3. It ends when the sandbox closes the socket or dies."""
         connection, theirs = socket.socketpair()
         with theirs:
             self._parent = subprocess.Popen(
-                # Nothing that is installed here: a function sees its layers and what its runtime brings.
+                # -I and -S hide this machine's packages: a function sees only its layers and its runtime.
                 [sys.executable, "-I", "-S", "-B", _BOOTSTRAP, str(theirs.fileno()), self._runtime],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],

@@ -45,14 +45,14 @@ class Agent:
         return int(self.pod["metadata"].get("annotations", {}).get(STARTED_WITH, 0))
 
     def start(self, settings: Mapping[str, Any], size: int) -> None:
-        """Start its processes, when the job has so many pods."""
+        """Start its processes, and write the job's number of pods into the pod's annotation."""
         self._ask("POST", "/start", settings)
         path = f"/api/v1/namespaces/{self._namespace}/pods/{self.name}"
         patch = {"metadata": {"uid": self.pod["metadata"]["uid"], "annotations": {STARTED_WITH: str(size)}}}
         self._api.request("PATCH", path, patch, "merge-patch+json")
 
     def stop(self, timeout: int | None) -> None:
-        """End its processes: at once, or after they had so many seconds to save a checkpoint."""
+        """End its processes: at once, or after `timeout` seconds in which they can save a checkpoint."""
         self._ask("POST", "/stop", {} if timeout is None else {"is_graceful": True, "timeout": timeout})
 
     def shut_down(self) -> None:
@@ -60,7 +60,7 @@ class Agent:
         self._ask("POST", "/shutdown")
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-        """Ask it. Raises OSError or HTTPException where it does not answer."""
+        """Send a request to the agent. Raises OSError or HTTPException if it does not answer."""
         from kubernetes.client import ApiClient, CoreV1Api
         from kubernetes.client.exceptions import ApiException
         from kubernetes.stream import portforward

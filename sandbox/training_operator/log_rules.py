@@ -1,7 +1,7 @@
 """Rules that find a job which hangs by what it does not print (`logMonitoringConfiguration`).
 
-On real nodes AWS's agents read the logs. Pods of simulated nodes print nothing: each counts as printing what its rules
-look for until an annotation says since when it hangs. Rules about numbers find nothing.
+On real nodes AWS's agents read the logs. Pods of simulated nodes print nothing. The operator assumes that each prints
+the patterns of its rules until an annotation gives the time since which it hangs. Rules about numbers never match.
 """
 
 from collections.abc import Iterator

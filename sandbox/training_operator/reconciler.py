@@ -68,7 +68,8 @@ class Reconciler:
 
         Returns whether the job has such agents.
 
-        Processes that failed or hang are a restart of the job. If it replaces all pods instead, those pods are deleted.
+        A process that failed or hangs counts as a restart of the job. If the job then needs a full restart, the pods of
+        these processes are deleted.
         """
         job = observed.job
         retained = {name: pod for name, pod in observed.pods.items() if name not in decision.deleted_pods}

@@ -28,8 +28,8 @@ ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TE
 """Exit codes of a shard that has run all its files."""
 END_SECONDS = 120
 """Seconds that an interrupted shard has to end what its fixtures started."""
-MOST_NAMED = 10
-"""More files without a record are worth a recording of all."""
+MAX_LISTED_FILES = 10
+"""The hint lists this many files without a record; with more of them it suggests to record all."""
 ONE_PROCESS = (
     "collectonly", "usepdb", "trace", "lf", "failedfirst", "newfirst", "stepwise", "setuponly", "setupshow",
     "setupplan", "showfixtures", "show_fixtures_per_test", "markers", "cacheshow",
@@ -265,7 +265,7 @@ class Controller:
         if new and self._recorded and not (self._record or self._coverage):
             terminalreporter.section("test files without a record, counted as the median")
             terminalreporter.write_line(", ".join(new))
-            named = " ".join(new) if len(new) <= MOST_NAMED else "--all"
+            named = " ".join(new) if len(new) <= MAX_LISTED_FILES else "--all"
             terminalreporter.write_line(f"  → Record them: bin/test --record {named}")
         if self._record and self._failed:
             terminalreporter.section("not recorded, because a test failed", red=True)

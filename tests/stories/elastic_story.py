@@ -98,7 +98,7 @@ class Run:
         self.starts = [lines for _, lines in sorted(starts.items()) if lines]
         """The lines of each start of the processes."""
         self.lines: list[dict[str, Any]] = []
-        """All of them without those of steps that were lost, which a later start took again."""
+        """The lines of all starts, without the steps that a later start repeated."""
         for lines in self.starts:
             first = min(line["seen"] for line in lines)
             self.lines = [line for line in self.lines if line["seen"] < first] + lines
@@ -216,12 +216,12 @@ class Training:
         """Wait until it has trained for so many more steps with so many pods."""
         before = self.run.steps
 
-        def is_there() -> bool:
+        def has_trained() -> bool:
             run = self.run
             ranks = [line["ranks"] for line in run.lines if line["seen"] // BATCH == run.steps]
             return run.steps >= before + steps and ranks == [pods] * pods
 
-        until(is_there, lambda: self.described(f"{steps} steps after step {before} with {pods} pods"))
+        until(has_trained, lambda: self.described(f"{steps} steps after step {before} with {pods} pods"))
 
     def break_second_pod(self, fault: str) -> None:
         """Let a fault happen, and train again."""
@@ -257,7 +257,7 @@ class Training:
         return Goodput(trained, lost[True], lost[False], run.steps, whole / pace)
 
     def described(self, expected: str) -> str:
-        """What is known of it, where it did not come to what was expected."""
+        """Return the state of the job, for the message of a wait that failed."""
         commands = (
             f"kubectl get pods --namespace {_NAMESPACE} --output wide",
             f"kubectl describe pods --namespace {_NAMESPACE}",

@@ -252,5 +252,5 @@ def test_a_node_without_a_disk_is_not_filled(tmp_path: Path, monkeypatch: pytest
     nodes = RealNodes(tmp_path / "nodes", Api(tmp_path), Programs("", "", ""), 1)
     (tmp_path / "var/lib").mkdir(parents=True)
     nodes._machines[NAME] = cast(Any, SimpleNamespace(root=tmp_path))
-    with pytest.raises(ValueError, match=f"{NAME} has no disk of its own, so full-disk would fill this machine's"):
+    with pytest.raises(ValueError, match=f"{NAME} uses this machine's disk, which full-disk would fill"):
         nodes.break_node(NAME, "full-disk")

@@ -45,7 +45,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
 def test_nodes_are_real_where_everything_is_there(cache: Cache) -> None:
     assert obstacle(pins(), cache) == ""
     assert offer(2, pins(), cache) == Offer(2, "")
-    assert offer(0, pins(), cache) == Offer(0, "none is asked for by --real-nodes")
+    assert offer(0, pins(), cache) == Offer(0, "`--real-nodes` is 0")
 
 
 def test_only_linux_has_real_nodes(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
