@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,17 @@ from .connect import reachable, write_kubeconfig
 from .signed_in import OPTIONS, SignIn
 
 NO_SCHEDULER: Final = "this sandbox's Kubernetes is a store, without a scheduler"
+_PAUSES: Final = (1.0, 5.0)
+"""Seconds before the second and the third attempt."""
+_TOO_BUSY: Final = (
+    "context deadline exceeded",
+    "net/http: TLS handshake timeout",
+    "Client.Timeout exceeded",
+    "etcdserver: request timed out",
+    "the server is currently unable to handle the request",
+    "the server was unable to return a response in the time allotted",
+)
+"""Errors of an API server that works, but not in time: a new one, or one that has just got many definitions."""
 REAL_KUBERNETES: Final = "`podwright sandbox kubernetes install` builds a real one, which new clusters then have"
 
 
@@ -36,17 +48,27 @@ class Kubectl:
     """Who signs in; None for the user of the kubeconfig."""
 
     def run(self, *arguments: str, specified: str = "") -> str:
-        """What kubectl prints. Raises Refused with its complaint."""
-        done = subprocess.run(
-            [*self._command(), *arguments],
-            env=self._variables(),
-            input=specified,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise Refused(done.stderr.strip())
+        """Run kubectl and return its output. If the API server was too busy to answer, it runs again.
+
+        The arguments must therefore do the same when they run twice.
+
+        Raises:
+            Refused: kubectl failed; the text is its error message.
+        """
+        for seconds in (*_PAUSES, None):
+            done = subprocess.run(
+                [*self._command(), *arguments],
+                env=self._variables(),
+                input=specified,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if not done.returncode:
+                break
+            if seconds is None or not any(message in done.stderr for message in _TOO_BUSY):
+                raise Refused(done.stderr.strip())
+            time.sleep(seconds)
         return done.stdout.strip()
 
     def items(self, kind: str, *arguments: str) -> list[dict[str, Any]]:

@@ -183,7 +183,8 @@ def test_hello_of_the_sandbox_prints_both_ranks(cluster: Cluster, capsys: pytest
         until(lambda: ended() == [0, 0], lambda: cluster.kubectl("describe", "pods", f"--namespace={namespace}"))
         for options in ((), ("--rank", "1")):
             assert logs_of_hello(cluster, *options) == 0
-            printed = capsys.readouterr().out.splitlines()
+            # torchrun may add errors of its exit barrier: its store ends with the master.
+            printed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("rank ")]
             assert printed == [f"rank {rank} of 2 adds up to 1" for rank in range(2) if not options or rank == 1]
     finally:
         cluster.server.delete(job)

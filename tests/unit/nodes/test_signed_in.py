@@ -5,13 +5,14 @@ import json
 import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from podwright.operations.aws.account import Account
-from podwright.operations.kubernetes import signed_in
+from podwright.operations.kubernetes import kubectl, signed_in
 from podwright.operations.kubernetes.kubectl import Kubectl, Refused
 from podwright.operations.kubernetes.signed_in import SignIn
 from podwright.sandbox.kubernetes.certificates import Authority
@@ -20,10 +21,11 @@ ACCOUNT = Account("111122223333", "us-west-2", "http://localhost:9", {})
 
 
 class Api(ThreadingHTTPServer):
-    """Answers every request, and keeps who asked."""
+    """Answers every request, the first with other codes than 200, and keeps who asked."""
 
     def __init__(self, authority: Authority) -> None:
         self.callers: list[str] = []
+        self.first_codes: list[int] = []
         super().__init__(("127.0.0.1", 0), Handler)
         pair = authority.server("api")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -35,7 +37,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         assert isinstance(self.server, Api)
         self.server.callers.append(self.headers.get("Authorization", ""))
-        self.send_response(200)
+        self.send_response(self.server.first_codes.pop(0) if self.server.first_codes else 200)
         self.end_headers()
         self.wfile.write(b"{}")
 
@@ -75,15 +77,39 @@ def kubeconfig(api: Api, authority: Authority, tmp_path: Path) -> Path:
 
 
 def test_one_signature_serves_many_processes(api: Api, kubeconfig: Path) -> None:
-    kubectl = Kubectl(kubeconfig, True, sign_in=SignIn(ACCOUNT, "prod-1a2b"))
+    way = Kubectl(kubeconfig, True, sign_in=SignIn(ACCOUNT, "prod-1a2b"))
     lines: list[str] = []
-    assert kubectl.run("get", "--raw", "/version") == "{}"
-    kubectl.stream(lines.append, "get", "--raw", "/version")
+    assert way.run("get", "--raw", "/version") == "{}"
+    way.stream(lines.append, "get", "--raw", "/version")
     assert lines == ["{}"]
     first, second = api.callers
     assert first == second
     token = first.removeprefix("Bearer k8s-aws-v1.")
     assert "x-k8s-aws-id" in base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
+
+
+@pytest.mark.parametrize(
+    ("codes", "requests", "message"),
+    [
+        ([503, 503], 3, None),
+        ([503, 503, 503], 3, "unable to handle the request"),
+        ([403], 1, "Forbidden"),
+    ],
+)
+def test_kubectl_runs_again_if_the_server_is_too_busy(
+    api: Api,
+    kubeconfig: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    codes: list[int],
+    requests: int,
+    message: str | None,
+) -> None:
+    monkeypatch.setattr(kubectl, "_PAUSES", (0.0, 0.0))
+    api.first_codes = codes
+    way = Kubectl(kubeconfig, True, sign_in=SignIn(ACCOUNT, "prod-1a2b"))
+    with pytest.raises(Refused, match=message) if message else nullcontext():
+        assert way.run("get", "--raw", "/version") == "{}"
+    assert len(api.callers) == requests
 
 
 def test_without_it_the_user_of_the_kubeconfig_signs_in(api: Api, kubeconfig: Path) -> None:
