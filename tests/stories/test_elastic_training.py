@@ -36,9 +36,9 @@ from podwright.sandbox.nodes.support import obstacle
 from story import Terminal
 from waiting import becomes, until
 
-REASON: Final = obstacle(pins(), Cache.of_user())
+OBSTACLE: Final = obstacle(pins(), Cache.of_user())
 PYTORCH: Final = PyTorch.of_user()
-pytestmark = [needs(not REASON, REASON), needs(PYTORCH.state is State.INSTALLED, f"PyTorch: `{INSTALL}`")]
+pytestmark = [needs(OBSTACLE is None, str(OBSTACLE)), needs(PYTORCH.state is State.INSTALLED, f"PyTorch: `{INSTALL}`")]
 _OPTIONS: Final = """\
 import json
 from hyperpod_elastic_agent.run import add_additional_hyperpod_args
