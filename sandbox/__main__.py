@@ -77,7 +77,7 @@ def main() -> None:
         )
     store = options.kubernetes == "store" or not missing.isdisjoint(BASE_PARTS)
     kinds: dict[str, Any] = {"kubernetes": "store" if store else "real", "slurm": why_none_is_real(real_slurm)}
-    kinds |= {"real_nodes": nodes.count, "why_simulated": nodes.why_not_more}
+    kinds |= {"real_nodes": nodes.count, "why_simulated": nodes.why_not_more, "more_real": nodes.action}
     clusters_are = kinds | {"missing_parts": [part.name for part in pins().parts if part.name in missing]}
     answering = _leave_terminal(options.directory / "server.log", clusters_are)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)

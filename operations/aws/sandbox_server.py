@@ -51,6 +51,8 @@ class Running:
     """Nodes of each EKS cluster that are real; the others are simulated."""
     why_simulated: str = ""
     """Why no more nodes are real; empty where there are as many as desired."""
+    more_real: str = ""
+    """The user's next step for more real nodes; empty where there are as many as desired."""
     missing_parts: Sequence[str] = ()
     """Parts of the control plane that were not installed when the server started."""
 

@@ -171,6 +171,8 @@ def _write_nodes(running: Running) -> None:
         write_line(_REAL_NODES.format(*(("node", "is real") if count == 1 else (f"{count} nodes", "are real"))))
     reason = f", since {running.why_simulated}" if running.why_simulated else ""
     write_line(_SIMULATED.format("All other" if count else "All", reason))
+    if running.more_real:
+        write_line(f"    → {running.more_real}")
 
 
 def _act(args: argparse.Namespace) -> Running | None:

@@ -257,7 +257,8 @@ class ControlPlanes:
         folder = self._folder(region, cluster) / "nodes"
         granted = self.real_nodes.take()
         if granted.why_not_more:
-            logging.warning("%d nodes of %s are real at most: %s", granted.count, cluster, granted.why_not_more)
+            message = "%d nodes of %s are real at most: %s → %s"
+            logging.warning(message, granted.count, cluster, granted.why_not_more, granted.action)
         try:
             return RealNodes(folder, plane, programs(plane.pins, cache), granted.count)
         except OSError:

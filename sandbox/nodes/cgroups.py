@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 _ROOT: Final = Path("/sys/fs/cgroup")
 _OWN: Final = Path("/proc/self/cgroup")
@@ -24,23 +24,40 @@ _MEMORY_FILES: Final = {
 """The file of the limit, that of the usage, and the reclaimable line of `memory.stat`; True is version 2."""
 
 
-def obstacle() -> str:
-    """Return why this machine's control groups are not enough for nodes; empty if they are."""
+class Obstacle(NamedTuple):
+    """A reason against real nodes on this machine."""
+
+    reason: str
+    action: str
+    """The user's next step, in the imperative."""
+
+    def __str__(self) -> str:
+        return f"{self.reason} → {self.action}"
+
+
+def obstacle() -> Obstacle | None:
+    """Return why this machine's control groups are not enough for nodes; None if they are."""
     if not os.access(_ROOT, os.W_OK) or not any(_ROOT.iterdir()):
-        return f"real nodes need control groups, and {_ROOT} has none that can be written"
+        return Obstacle(
+            f"real nodes need control groups, and {_ROOT} has none that can be written",
+            "mount them; start a container of Docker with --privileged",
+        )
     if not _is_version_2():
         absent = _NEEDED - {folder.name for folder in _ROOT.iterdir() if (folder / "tasks").exists()}
-        return f"real nodes need the control groups {', '.join(sorted(absent))} in {_ROOT}" if absent else ""
+        names = ", ".join(sorted(absent))
+        reason = f"real nodes need the control groups {names} in {_ROOT}"
+        return Obstacle(reason, f"mount {names} there") if absent else None
     control = _ROOT / "cgroup.subtree_control"
     for controller in _NEEDED - set(control.read_text(encoding="ascii").split()):
         try:
             control.write_text(f"+{controller}", encoding="ascii")
         except OSError as error:
-            return (
-                f"real nodes need the control groups' controller {controller}, and {_ROOT} does not hand it on (in "
-                f"Docker: --cgroupns=host): {error.strerror}"
+            return Obstacle(
+                f"real nodes need the control groups' controller {controller}, and {_ROOT} does not hand it on: "
+                f"{error.strerror}",
+                "start a container of Docker with --cgroupns=host",
             )
-    return ""
+    return None
 
 
 def create(name: str) -> None:

@@ -32,13 +32,13 @@ _SETTINGS: Final = "settings.json"
 _STOP_SECONDS: Final = 10.0
 _PAUSE_SECONDS: Final = 10.0
 """Time before a node that ended is started again."""
+FULL_DISK: Final = "full-disk"
 NODE_FAULTS: Final = {
     "hangs": "its processes freeze until it is rebooted or replaced",
     "no-network": "it reaches neither the API server nor other nodes, and its processes run on",
-    "full-disk": "one percent of its disk is free, so its kubelet evicts its pods",
+    FULL_DISK: "one percent of its disk is free, so its kubelet evicts its pods",
 }
 """What can happen to a real node besides what HyperPod's agent reads in its log."""
-_FILLER: Final = "full-disk"
 _FREE_SHARE: Final = 0.01
 """Share of a full disk that is free. The kubelet evicts pods below 2 % (settings.py)."""
 _NETWORKS: Final = range(1, 255)
@@ -133,18 +133,28 @@ class RealNodes:
         """Return the folder at which a running node's own disk is mounted, as this machine sees it.
 
         Raises:
-            ValueError: The node's files are on this machine's disk, or it has not started yet.
+            ValueError: The node does not run, or its files are on this machine's disk.
         """
-        folder = self._machines[name].root / "var/lib"
-        device = folder.stat().st_dev
-        backing = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/loop/backing_file")
+        item = self._machine(name)
+        try:
+            folder = item.root / "var/lib"
+            device = folder.stat().st_dev
+            backing = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/loop/backing_file")
+            file = Path(backing.read_text().strip()) if backing.exists() else None
+        except (FileNotFoundError, ProcessLookupError) as error:
+            raise ValueError(f"{name} does not run") from error
         # Before its first process has entered the node, its root is this machine's.
-        if not backing.exists() or Path(backing.read_text().strip()) != (self.folder / name / machine.DISK).resolve():
+        if file != (self.folder / name / machine.DISK).resolve():
             raise ValueError(
-                f"{name} uses this machine's disk, which full-disk would fill. A node gets a disk of its own if mke2fs "
-                "(`apt-get install e2fsprogs`) and a loop device are there when it starts"
+                f"{name} uses this machine's disk, which {FULL_DISK} would fill. A node gets a disk of its own if "
+                "mke2fs (`apt-get install e2fsprogs`) and a loop device are there when it starts"
             )
         return folder
+
+    def _machine(self, name: str) -> _Machine:
+        if name not in self._machines:
+            raise ValueError(f"{name} does not run")
+        return self._machines[name]
 
     def break_node(self, name: str, fault: str) -> None:
         """Let a fault happen to a running node. It lasts until a reboot or replacement; a full disk, until replacement.
@@ -154,10 +164,10 @@ class RealNodes:
             fault: One of NODE_FAULTS.
 
         Raises:
-            ValueError: The node has no disk that can be full.
+            ValueError: The node does not run, or has no disk that can be full.
         """
-        item = self._machines[name]
-        if fault == "full-disk":
+        item = self._machine(name)
+        if fault == FULL_DISK:
             _fill(self.disk(name))
             return
         if fault == "hangs":
@@ -305,7 +315,7 @@ def _fill(disk: Path) -> None:
     space = os.statvfs(disk)
     size = int((space.f_bavail - space.f_blocks * _FREE_SHARE) * space.f_frsize)
     if size > 0:
-        with (disk / _FILLER).open("ab") as file:
+        with (disk / FULL_DISK).open("ab") as file:
             os.posix_fallocate(file.fileno(), file.tell(), size)
 
 

@@ -13,6 +13,7 @@ from ...planning.helm.operators import NODE_PARTS
 from ..control_plane.cache import Cache, State
 from ..control_plane.pins import Pins, minor_of
 from . import cgroups
+from .cgroups import Obstacle
 from .settings import CNI, Programs
 
 _PROGRAMS: Final = {
@@ -33,47 +34,54 @@ _PROBE: Final = [
 _BYTES_OF_NODE: Final = 600_000_000
 """Memory that a node is expected to take with its pods; its own programs take 360 MB."""
 _BYTES_KEPT: Final = 1_000_000_000
+_AGAIN: Final = "stop and start the sandbox"
 
 
 class Offer(NamedTuple):
     """Real nodes of a cluster."""
 
     count: int
-    why_not_more: str
-    """Empty where there are as many as desired."""
+    why_not_more: str = ""
+    """Empty if there are as many as desired."""
+    action: str = ""
+    """The user's next step for more real nodes; empty if `--real-nodes` is 0 or enough."""
 
 
-def obstacle(pins: Pins, cache: Cache) -> str:
-    """Return why no node of a cluster of these pins is real on this machine; empty where nodes can be.
+def obstacle(pins: Pins, cache: Cache) -> Obstacle | None:
+    """Return why no node of a cluster of these pins is real on this machine; None if nodes can be.
 
     Args:
         pins: Versions of the cluster's parts.
         cache: Cache that the parts are installed in.
     """
     if sys.platform != "linux":
-        return "real nodes need Linux"
+        return Obstacle("real nodes need Linux", "run the sandbox in a virtual machine with Linux")
     if os.geteuid() != 0:
-        return "real nodes need root, for namespaces and control groups"
+        reason = "real nodes need root, for namespaces and control groups"
+        return Obstacle(reason, "stop the sandbox, and start it as root")
     absent = [package for program, package in _PROGRAMS.items() if shutil.which(program) is None]
     absent += [_PLUGINS] * (not (Path(CNI) / "ptp").exists())
     if absent:
-        return f"real nodes need programs that are not installed: `apt-get install {' '.join(absent)}`"
+        reason = "real nodes need programs that are not installed"
+        return Obstacle(reason, f"`apt-get install {' '.join(absent)}`, then {_AGAIN}")
     absent = [name for name in NODE_PARTS if cache.state(pins.part(name)) is not State.INSTALLED]
     if absent:
-        return f"real nodes need {' and '.join(absent)}: `podwright sandbox kubernetes install`"
+        reason = f"real nodes need {' and '.join(absent)}"
+        return Obstacle(reason, f"`podwright sandbox kubernetes install`, then {_AGAIN}")
     kubelet = pins.part("kubelet")
     behind = _minor(pins.minor) - _minor(minor_of(kubelet.version))
     if not 0 <= behind <= _SKEW:
-        return f"the kubelet {kubelet.version} does not join Kubernetes {pins.minor}"
-    if reason := cgroups.obstacle():
-        return reason
+        reason = f"the kubelet {kubelet.version} does not join Kubernetes {pins.minor}"
+        return Obstacle(reason, f"create the cluster with Kubernetes {minor_of(kubelet.version)}")
+    if unusable := cgroups.obstacle():
+        return unusable
     tried = subprocess.run(_PROBE, capture_output=True, text=True)
     if tried.returncode:
-        return (
-            "real nodes need permission for Linux namespaces, mounts and device files (in Docker: --privileged): "
-            f"{tried.stderr.strip()}"
+        return Obstacle(
+            f"real nodes need permission for Linux namespaces, mounts and device files: {tried.stderr.strip()}",
+            "start a container of Docker with --privileged",
         )
-    return ""
+    return None
 
 
 def programs(pins: Pins, cache: Cache) -> Programs:
@@ -92,8 +100,8 @@ def offer(desired: int, pins: Pins, cache: Cache) -> Offer:
     """
     if not desired:
         return Offer(0, "`--real-nodes` is 0")
-    if reason := obstacle(pins, cache):
-        return Offer(0, reason)
+    if unusable := obstacle(pins, cache):
+        return Offer(0, *unusable)
     return _limited(desired, _affordable())
 
 
@@ -127,11 +135,12 @@ class NodeBudget:
 
 def _limited(desired: int, affordable: int) -> Offer:
     if affordable >= desired:
-        return Offer(desired, "")
+        return Offer(desired)
     return Offer(
         affordable,
         f"{_available_bytes() / 1e9:.1f} GB of memory are left for this and other clusters, and a real node takes "
         f"{_BYTES_OF_NODE / 1e9} GB",
+        f"free memory, then {_AGAIN}",
     )
 
 

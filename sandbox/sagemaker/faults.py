@@ -25,7 +25,7 @@ from ...config.catalog.metrics import metrics
 from ..hyperpod.pod_ends import FAULTS as JOB_FAULTS
 from ..hyperpod.repair import FAULT_KINDS
 from ..hyperpod.verdicts import VERDICTS, republish
-from ..nodes.real_nodes import NODE_FAULTS
+from ..nodes.real_nodes import FULL_DISK, NODE_FAULTS
 from ..protocol.json_objects import JsonObject
 from ..protocol.known_names import check_known
 from .service import FAULTS, HyperPod
@@ -61,7 +61,7 @@ def _put(hyperpod: HyperPod, specified: JsonObject, to_come: bool) -> None:
     names = {node.instance_id: f"hyperpod-{node.instance_id}" for (_, node), kind in broken if kind in NODE_FAULTS}
     machines = {instance_id: planes.real_nodes_with(name) for instance_id, name in names.items()}
     for (_, node), kind in broken:
-        if kind == "full-disk":
+        if kind == FULL_DISK:
             machines[node.instance_id].disk(names[node.instance_id])
     if "lifecycle" in specified:
         hyperpod.failing = {str(group): list(map(str, lines)) for group, lines in specified["lifecycle"].items()}

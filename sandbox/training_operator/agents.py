@@ -1,12 +1,13 @@
 """Controls HyperPod's elastic agents in the containers of real nodes.
 
-AWS's operator is closed. What it can say is in hyperpod-elastic-agent 1.1.3: `/status`, `/start` with rank and size,
+AWS's operator is closed. Its requests follow from hyperpod-elastic-agent 1.1.3: `/status`, `/start` with rank and size,
 `/stop`, and `/shutdown` once the training is complete. An agent waits for `/start` until then. The pods of simulated
 nodes have no agent.
 """
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from typing import Any, Final
 
@@ -14,8 +15,10 @@ from ..kubernetes.api_objects import Connection
 from .jobs import Job, Manifest
 from .pods import is_going, phase
 
-STARTED_WITH: Final = "podwright/started-with"
-"""Annotation of a pod: how many pods the job had when its processes started."""
+PODS_AT_START: Final = "podwright/pods-at-start"
+"""Annotation of a pod: how many pods the job had when the pod's processes started."""
+RESTARTS_AT_START: Final = "podwright/restarts-at-start"
+"""Annotation of a pod: how many restarts of the job were counted when the pod's processes started."""
 
 _PORT: Final = 8080
 _MASTER_PORT: Final = 29500
@@ -24,43 +27,79 @@ _SECONDS: Final = 10.0
 READY, RUNNING, COMPLETED, FAULTED = "ready", "running", "completed", "faulted"
 
 
-class Agent:
-    """The agent of a pod. It is asked through the API server and its kubelet: this machine has no route to the pod."""
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The state of an agent, and its pod."""
 
-    def __init__(self, api: Connection, pod: Manifest) -> None:
-        self._api, self._namespace = api, pod["metadata"]["namespace"]
-        self.pod, self.name = pod, pod["metadata"]["name"]
-
-    def status(self) -> str:
-        """Its state; empty while it does not answer."""
-        try:
-            return str(self._ask("GET", "/status")["status"]).lower()
-        except (OSError, HTTPException, ValueError, KeyError, TypeError):
-            # Another program may listen on this port.
-            return ""
+    pod: Manifest
+    state: str
+    """Empty while the agent does not answer."""
 
     @property
-    def size(self) -> int:
-        """Pods of the job when its processes started; 0 before that."""
-        return int(self.pod["metadata"].get("annotations", {}).get(STARTED_WITH, 0))
+    def name(self) -> str:
+        """Name of the pod."""
+        return self.pod["metadata"]["name"]
 
-    def start(self, settings: Mapping[str, Any], size: int) -> None:
-        """Start its processes, and write the job's number of pods into the pod's annotation."""
-        self._ask("POST", "/start", settings)
-        path = f"/api/v1/namespaces/{self._namespace}/pods/{self.name}"
-        patch = {"metadata": {"uid": self.pod["metadata"]["uid"], "annotations": {STARTED_WITH: str(size)}}}
-        self._api.request("PATCH", path, patch, "merge-patch+json")
+    @property
+    def pods(self) -> int:
+        """Pods of the job when this pod's processes started; 0 before the first start."""
+        return self._annotation(PODS_AT_START)
 
-    def stop(self, timeout: int | None) -> None:
-        """End its processes: at once, or after `timeout` seconds in which they can save a checkpoint."""
-        self._ask("POST", "/stop", {} if timeout is None else {"is_graceful": True, "timeout": timeout})
+    @property
+    def restarts(self) -> int:
+        """Counted restarts of the job when this pod's processes started."""
+        return self._annotation(RESTARTS_AT_START)
 
-    def shut_down(self) -> None:
-        """End the agent, and with it the container."""
-        self._ask("POST", "/shutdown")
+    def _annotation(self, name: str) -> int:
+        return int(self.pod["metadata"].get("annotations", {}).get(name, 0))
 
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-        """Send a request to the agent. Raises OSError or HTTPException if it does not answer."""
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A POST request to an agent."""
+
+    path: str
+    body: Mapping[str, Any] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Annotations that the pod gets before the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The next requests to the agents of a job."""
+
+    requests: Mapping[str, Request] = field(default_factory=dict)
+    """Requests by the name of the pod."""
+    faulted: tuple[str, ...] = ()
+    """Pods whose processes failed or hang, if that is a restart of the job that has not been counted yet."""
+
+
+class Agent:
+    """The agent of a pod. Requests pass through the API server and kubelet: this machine has no route to the pod."""
+
+    def __init__(self, api: Connection, pod: Manifest) -> None:
+        self._api, self._pod = api, pod
+        self._namespace, self.name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+
+    def report(self) -> Report:
+        """Ask the agent for its state."""
+        try:
+            state = str(self._request("GET", "/status")["status"]).lower()
+        except (OSError, HTTPException, ValueError, KeyError, TypeError):
+            # Another program may listen on this port.
+            state = ""
+        return Report(self._pod, state)
+
+    def send(self, request: Request) -> None:
+        """Annotate the pod, then send the request. Raises OSError or HTTPException if the agent does not answer."""
+        if request.annotations:
+            patch = {"metadata": {"uid": self._pod["metadata"]["uid"], "annotations": dict(request.annotations)}}
+            path = f"/api/v1/namespaces/{self._namespace}/pods/{self.name}"
+            self._api.request("PATCH", path, patch, "merge-patch+json")
+        self._request("POST", request.path, request.body)
+
+    def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+        """Return the agent's JSON answer. Raises OSError or HTTPException if it does not answer."""
         from kubernetes.client import ApiClient, CoreV1Api
         from kubernetes.client.exceptions import ApiException
         from kubernetes.stream import portforward
@@ -72,75 +111,88 @@ class Agent:
                 forwarded = portforward(method_of_api, self.name, self._namespace, ports=str(_PORT))
             except ApiException as error:
                 raise OSError(f"no way to port {_PORT} of {self.name}: {error.reason}") from error
-        request = HTTPConnection("localhost", _PORT, timeout=_SECONDS)
-        request.sock = forwarded.socket(_PORT)
-        request.sock.settimeout(_SECONDS)
+        http = HTTPConnection("localhost", _PORT, timeout=_SECONDS)
+        http.sock = forwarded.socket(_PORT)
+        http.sock.settimeout(_SECONDS)
         try:
-            request.request(method, path, json.dumps(body or {}), {"Content-Type": "application/json"})
-            answer = request.getresponse().read()
+            http.request(method, path, json.dumps(body or {}), {"Content-Type": "application/json"})
+            answer = http.getresponse().read()
         finally:
-            request.close()
+            http.close()
             forwarded.close()
         return json.loads(answer) if answer else {}
 
 
-def agents(api: Connection, job: Job, pods: Mapping[str, Manifest]) -> list[Agent]:
-    """The agents of a job's containers that run on real nodes, in the order of their ranks."""
+def agents_of(api: Connection, job: Job, pods: Mapping[str, Manifest]) -> list[Agent]:
+    """Return the agents in a job's running pods on real nodes, in the order of their ranks."""
     existing = [pods[slot.name] for slot in job.slots if slot.name in pods]
     return [Agent(api, pod) for pod in existing if phase(pod) == "Running" and not is_going(pod) and _is_real(pod)]
 
 
-def direct(
-    asked: Sequence[Agent],
+def plan(
+    reports: Sequence[Report],
     size: int,
     ended: int,
     restarts: int,
     timeout: int | None,
     log_rules: Sequence[Manifest] = (),
-) -> list[str]:
-    """Tell each agent what to do next, by the states of all agents of a job.
+) -> Plan:
+    """Plan the next requests to the agents of a job from the states of all of them.
 
     Processes start when all agents are ready. If some are ready and others run or are complete, because a pod was
-    replaced or the job grew, the others stop first. If the job has shrunk, all stop. When all are complete they end.
-    After a fault all stop at once, since no process can save a checkpoint without the lost one, and start again.
+    replaced or the job grew, the others stop first. If the job has shrunk, all stop. When all are complete, the agents
+    end. After a fault all processes stop at once, since none can save a checkpoint without the lost one, and then start
+    again.
 
     Args:
-        asked: The agents, in the order of their ranks.
+        reports: The states of the agents, in the order of their ranks.
         size: Pods that the job has.
-        ended: Those of them that have ended.
-        restarts: How often pods of the job were replaced.
+        ended: Pods of the job that have ended.
+        restarts: Counted restarts of the job.
         timeout: Seconds for a checkpoint before the job changes its size; None to stop at once.
-        log_rules: Rules by which agents find in the log that their processes hang.
-
-    Returns:
-        Names of the pods whose processes had failed or hung.
+        log_rules: Rules by which agents recognize from the log that their processes hang.
     """
-    states = {agent.name: agent.status() for agent in asked}
-    values, has_all = set(states.values()), len(asked) == size - ended
-    active = [agent for agent in asked if states[agent.name] in (RUNNING, COMPLETED)]
-    if FAULTED in values:
-        faulted = [agent for agent in asked if states[agent.name] == FAULTED]
-        for agent in (*faulted, *active):
-            agent.stop(None)
-        return [agent.name for agent in faulted]
-    if has_all and values == {READY}:
-        common = {
-            "nnodes": len(asked),
-            "faultCount": restarts,
-            "master_addr": asked[0].pod["status"]["podIP"],
-            "master_port": _MASTER_PORT,
-            "log_monitoring_configuration": list(log_rules),
-        }
-        for rank, agent in enumerate(asked):
-            agent.start(common | {"rank": rank}, size)
-    elif has_all and values == {COMPLETED}:
-        for agent in asked:
-            agent.shut_down()
-    elif any(agent.size > size for agent in active) or (has_all and READY in values):
-        is_resized = any(agent.size != size for agent in active)
-        for agent in active:
-            agent.stop(timeout if is_resized else None)
-    return []
+    states, has_all = {report.state for report in reports}, len(reports) == size - ended
+    active = [report for report in reports if report.state in (RUNNING, COMPLETED)]
+    if FAULTED in states:
+        if "" in states:
+            # Its pod may be lost, and the faults follow from that loss, which counts as the restart.
+            return Plan()
+        faulted = [report for report in reports if report.state == FAULTED]
+        # Processes also fail when another pod of the job disappears, whose loss counts as the restart.
+        counted = [item for item in faulted if item.restarts == restarts and len(reports) + ended >= item.pods]
+        return Plan(_each([*faulted, *active], _stop(None)), tuple(report.name for report in counted))
+    if has_all and states == {READY}:
+        return Plan(_starts(reports, size, restarts, log_rules))
+    if has_all and states == {COMPLETED}:
+        return Plan(_each(reports, Request("/shutdown")))
+    if any(report.pods > size for report in active) or (has_all and READY in states):
+        is_resized = any(report.pods != size for report in active)
+        return Plan(_each(active, _stop(timeout if is_resized else None)))
+    return Plan()
+
+
+def _starts(
+    reports: Sequence[Report], size: int, restarts: int, log_rules: Sequence[Manifest]
+) -> Mapping[str, Request]:
+    common = {
+        "nnodes": len(reports),
+        "faultCount": restarts,
+        "master_addr": reports[0].pod["status"]["podIP"],
+        "master_port": _MASTER_PORT,
+        "log_monitoring_configuration": list(log_rules),
+    }
+    annotations = {PODS_AT_START: str(size), RESTARTS_AT_START: str(restarts)}
+    return {report.name: Request("/start", common | {"rank": rank}, annotations) for rank, report in enumerate(reports)}
+
+
+def _stop(timeout: int | None) -> Request:
+    """A request to end processes: at once, or after `timeout` seconds in which they can save a checkpoint."""
+    return Request("/stop", {} if timeout is None else {"is_graceful": True, "timeout": timeout})
+
+
+def _each(reports: Sequence[Report], request: Request) -> Mapping[str, Request]:
+    return {report.name: request for report in reports}
 
 
 def _is_real(pod: Manifest) -> bool:

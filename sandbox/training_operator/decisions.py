@@ -39,6 +39,7 @@ class Decision:
     """How long these pods may take to end; that of the pods themselves where it is None."""
     pods: list[NewPod] = field(default_factory=list)
     size: int = 0
+    """Pods that the job runs with; 0 if it waits or has ended, so that its processes must not start."""
     workloads: list[Claim] = field(default_factory=list)
     deleted_workloads: list[str] = field(default_factory=list)
     conditions: dict[str, list[Manifest]] = field(default_factory=dict)
@@ -99,12 +100,13 @@ def _run(observed: Observed, claims: Sequence[Claim]) -> Decision:
     # The loss of these is not counted below: the operator takes them back itself.
     misplaced = [name for name, time in unplaced.items() if observed.now >= time]
     state = _within_deadlines(observed, _state(observed, desired, lost, counts))
-    decision = Decision({}, size=size.pods)
+    decision = Decision({})
     decision.by(size.grows_at)
     recorded = _recorded(observed, desired, [*lost, *misplaced])
     decision.status = _status(observed, desired, recorded, lost, counts, state)
     if state.name in ("Completed", "Failed"):
         return decision
+    decision.size = size.pods
     _stop(observed, [name for name in pods if name not in desired], decision)
     failed = [name for name in desired if name in pods and phase(pods[name]) == "Failed"]
     again = list(pods) if counts.is_full else [*failed, *hung, *misplaced]

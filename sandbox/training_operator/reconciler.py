@@ -1,6 +1,7 @@
 """Reads what a job has, decides, and writes it, as the operator's service account."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http.client import HTTPException
@@ -9,7 +10,7 @@ from typing import Final
 
 from ..kubernetes.api_objects import Connection, connection
 from ..kubernetes.cluster_objects import ApiError
-from .agents import agents, direct
+from .agents import agents_of, plan
 from .decisions import Decision, after_processes_failed, decide
 from .jobs import GROUP, JOB_LABEL, PLURAL, VERSION, Claim, Job, Manifest
 from .pods import Placement, phase, pod, pod_set
@@ -29,7 +30,7 @@ _MANAGER: Final = "podwright-training-operator"
 _SOON: Final = 0.5
 _LATER: Final = 5.0
 _AGENTS: Final = 2.0
-"""Seconds between two questions to agents."""
+"""Seconds between two requests for the states of agents."""
 _AT_LEAST: Final = 60.0
 
 
@@ -52,7 +53,7 @@ class Reconciler:
                 return None
             decision = decide(observed)
             self._write(observed, decision)
-            asks_agents = self._direct_agents(observed, decision)
+            has_agents = self._control_agents(observed, decision)
         except (OSError, HTTPException) as error:
             logging.warning("%s/%s: an agent does not answer: %s", namespace, name, error)
             return _AGENTS
@@ -61,35 +62,43 @@ class Reconciler:
             logging.warning("%s/%s: %s", namespace, name, error)
             return _SOON if error.code == _CONFLICT else _LATER
         seconds = (decision.again - datetime.now(UTC)).total_seconds() if decision.again else _AT_LEAST
-        return min(max(seconds, 0.0) + 0.05, _AGENTS if asks_agents else _AT_LEAST)
+        return min(max(seconds, 0.0) + 0.05, _AGENTS if has_agents else _AT_LEAST)
 
-    def _direct_agents(self, observed: Observed, decision: Decision) -> bool:
-        """Ask the agents of pods on real nodes for their states, and tell each what to do next.
+    def _control_agents(self, observed: Observed, decision: Decision) -> bool:
+        """Send the agents of pods on real nodes their next requests. Returns whether the job has such agents.
 
-        Returns whether the job has such agents.
-
-        A process that failed or hangs counts as a restart of the job. If the job then needs a full restart, the pods of
-        these processes are deleted.
+        A process that failed or hangs is a restart of the job, which is counted before processes stop: an operator that
+        starts in between stops them and does not count again. If the job needs a full restart, the pods of these
+        processes are deleted, and their loss counts.
         """
         job = observed.job
-        retained = {name: pod for name, pod in observed.pods.items() if name not in decision.deleted_pods}
-        if decision.deleted_pods or not (asked := agents(self._api, job, retained)):
+        pods = {name: pod for name, pod in observed.pods.items() if name not in decision.deleted_pods}
+        agents = agents_of(self._api, job, pods) if decision.size else []
+        if not agents:
             return False
+        ended = sum(phase(pod) == "Succeeded" for pod in pods.values())
+        restarts = decision.status["restartCount"]
         timeout = job.elastic.get("gracefulShutdownTimeoutInSeconds")
-        restarts = decision.status.get("restartCount", job.status.get("restartCount", 0))
-        ended = sum(phase(pod) == "Succeeded" for pod in retained.values())
         rules = job.policy.get("logMonitoringConfiguration") or ()
-        faulted = direct(asked, decision.size or len(retained), ended, restarts, timeout, rules)
-        if not faulted:
-            return True
-        if status := after_processes_failed(observed, faulted):
-            path = f"{_JOBS}/namespaces/{job.namespace}/{PLURAL}/{job.name}/status"
-            self._api.request("PATCH", path, {"status": status}, _MERGE, fieldManager=_MANAGER)
-            return True
-        for name in faulted:
-            # Their processes have ended already.
+        planned = plan([agent.report() for agent in agents], decision.size, ended, restarts, timeout, rules)
+        replaced = self._count_fault(observed, planned.faulted) if planned.faulted else ()
+        for agent in agents:
+            if agent.name in planned.requests and agent.name not in replaced:
+                agent.send(planned.requests[agent.name])
+        for name in replaced:
+            # Their processes have ended or hang.
             self._delete(f"/api/v1/namespaces/{job.namespace}/pods/{name}", gracePeriodSeconds="1")
         return True
+
+    def _count_fault(self, observed: Observed, faulted: Sequence[str]) -> Sequence[str]:
+        """Count a restart after processes of these pods failed. Returns the pods to delete before a full restart."""
+        job = observed.job
+        status = after_processes_failed(observed, faulted)
+        if status is None:
+            return faulted
+        path = f"{_JOBS}/namespaces/{job.namespace}/{PLURAL}/{job.name}/status"
+        self._api.request("PATCH", path, {"status": status}, _MERGE, fieldManager=_MANAGER)
+        return ()
 
     def jobs(self) -> list[tuple[str, str]]:
         """Namespace and name of all jobs; none while nobody answers."""

@@ -75,7 +75,7 @@ CHANGES: Final = {
     "command: [torchrun, train.py]\n    nodes: 2\n": f"{_command('train-a', 'torchrun', '--nproc-per-node=1')}\n"
     f"    nodes: 2\n    checkpoints: {{path: /fsx/train-a}}{_PODS}",
 }
-"""Changes of the scenario's file: its job `train-a` runs the example, and so does an elastic one."""
+"""Replacements in the scenario's file: its job `train-a` and the new elastic job `grows` run the example."""
 FAULTS: Final = {
     "A process gets SIGKILL": f"kubectl exec --namespace {_NAMESPACE} POD -- pkill -KILL -f train.py",
     "A process gets SIGSTOP": f"kubectl exec --namespace {_NAMESPACE} POD -- pkill -STOP -f train.py",
@@ -84,7 +84,7 @@ FAULTS: Final = {
     "curl --fail -X PUT $AWS_ENDPOINT_URL/podwright/faults?account=111122223333 "
     """-d '{"nodes": [{"node": "NODE", "kind": "gpu-lost"}]}'""",
 }
-"""What happens to the second pod of the elastic job, or to its node, and the command for it."""
+"""Faults of the second pod of the elastic job or of its node, with the command that causes each."""
 
 
 class Run:
@@ -96,7 +96,7 @@ class Run:
             lines = [json.loads(line) for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
             starts.setdefault(int(file.name.partition("-")[0]), []).extend(lines)
         self.starts = [lines for _, lines in sorted(starts.items()) if lines]
-        """The lines of each start of the processes."""
+        """Lines by start of the processes, the earliest start first."""
         self.lines: list[dict[str, Any]] = []
         """The lines of all starts, without the steps that a later start repeated."""
         for lines in self.starts:
@@ -105,16 +105,16 @@ class Run:
 
     @property
     def steps(self) -> int:
-        """Steps until now."""
+        """Number of the newest step."""
         return max((line["seen"] for line in self.lines), default=0) // BATCH
 
     @property
     def sizes(self) -> list[int]:
-        """Numbers of ranks, one after the other."""
+        """Numbers of ranks, in the order in which the training had them."""
         return [size for size, _ in itertools.groupby(self.of_steps("ranks").values())]
 
     def of_steps(self, key: str) -> dict[int, Any]:
-        """The value of all ranks, by step. Raises AssertionError if they differ."""
+        """Return a value that all ranks recorded, by step. Raises AssertionError if they differ."""
         values: dict[int, set[Any]] = {}
         for line in self.lines:
             values.setdefault(line["seen"] // BATCH, set()).add(line[key])
@@ -122,7 +122,7 @@ class Run:
         return {step: value for step, (value,) in sorted(values.items())}
 
     def of_epochs(self) -> list[Counter[int]]:
-        """How often each sample of each epoch was trained on; the last epoch may be incomplete."""
+        """Count the uses of each sample, by epoch. The last epoch may be incomplete."""
         epochs = [Counter[int]() for _ in range(self.steps * BATCH // SAMPLES + 1)]
         for line in self.lines:
             first = line["seen"] - BATCH + line["rank"]
@@ -131,31 +131,31 @@ class Run:
         return epochs
 
     def times(self, start: int) -> dict[int, float]:
-        """When each step of a start ended, by its number."""
+        """Return the end time of each step of a start, by the number of the step."""
         lines = [line for line in self.starts[start] if line["rank"] == 0]
         return {line["seen"] // BATCH: line["time"] for line in lines}
 
     def retained(self, start: int) -> list[float]:
-        """When each step of a start ended that no later start took again."""
+        """Return the end times of the steps of a start that no later start repeated."""
         later = [min(self.times(number)) for number in range(start + 1, len(self.starts))]
         return [time for step, time in self.times(start).items() if all(step < first for first in later)]
 
     @property
     def pace(self) -> float:
-        """Mean seconds of a step while nothing happens to the training."""
+        """Mean seconds of a step without interruption."""
         pairs = (itertools.pairwise(self.retained(start)) for start in range(len(self.starts)))
         return mean(after - before for before, after in itertools.chain.from_iterable(pairs))
 
 
 @dataclass(frozen=True)
 class Recovery:
-    """A fault, and how the training resumed."""
+    """A fault, and the recovery of the training."""
 
     fault: str
     seconds: float
     """From the fault to the first step after it."""
     repeated: int
-    """Steps that were lost and taken again."""
+    """Steps that the training lost and repeated."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class Goodput:
     lost_to_sizes: float
     done: int
     possible: float
-    """Steps of a training that nothing happens to."""
+    """Steps of an uninterrupted training in the same time."""
 
     @property
     def by_steps(self) -> float:
@@ -175,7 +175,7 @@ class Goodput:
         return self.done / self.possible
 
     def recorded(self) -> float:
-        """What podwright's recording rule, which the page Goodput and its alert read, makes of these seconds."""
+        """Evaluate podwright's recording rule of goodput, which a page and an alert read, for these seconds."""
         seconds = {
             "training_time_ms": self.trained,
             "training_auto_recovery_downtime": self.lost_to_faults,
@@ -191,7 +191,7 @@ class Goodput:
 
 @dataclass
 class Training:
-    """A job that trains."""
+    """A training job of the user."""
 
     user: Terminal
     name: str
@@ -199,12 +199,12 @@ class Training:
     """Each fault with its time and the start of the processes before it."""
 
     def files(self, pattern: str) -> Iterator[Path]:
-        """Files of its folder in the file system of its team, which exists once a pod has mounted it."""
+        """Return files of the job's folder in the file system of its team. The first pod that mounts it creates it."""
         return self.user.plane.glob(f"file-systems/*/*/team-a/{self.name}/{pattern}")
 
     @property
     def run(self) -> Run:
-        """Its records until now."""
+        """The records so far."""
         return Run(self.files("record/*.jsonl"))
 
     @property
@@ -213,7 +213,7 @@ class Training:
         return max(int(file.parent.name) for file in self.files("*/.metadata")) // BATCH
 
     def train(self, pods: int, steps: int = _STEPS) -> None:
-        """Wait until it has trained for so many more steps with so many pods."""
+        """Wait for further steps, of which the last has this number of pods."""
         before = self.run.steps
 
         def has_trained() -> bool:
@@ -224,7 +224,7 @@ class Training:
         until(has_trained, lambda: self.described(f"{steps} steps after step {before} with {pods} pods"))
 
     def break_second_pod(self, fault: str) -> None:
-        """Let a fault happen, and train again."""
+        """Cause a fault of the second pod or its node, and wait until the job trains on two nodes again."""
         names = f"--namespace {_NAMESPACE} --selector HPJob={self.name} --output json"
         pods = json.loads(self.user.type(f"kubectl get pods {names}"))["items"]
         (pod,) = (item for item in pods if "-elastic-" in item["metadata"]["name"])
@@ -236,19 +236,19 @@ class Training:
         self.train(2)
 
     def recoveries(self) -> Iterator[Recovery]:
-        """How it resumed after each fault."""
+        """Yield the recovery from each fault."""
         run = self.run
         for fault, at, start in self.faults:
             first, last = next(iter(run.times(start + 1).items())), max(run.times(start))
             yield Recovery(fault, first[1] - at, last - first[0] + 1)
 
     def goodput(self) -> Goodput:
-        """Its time from the first step to the last."""
+        """Split the time from the first step to the last into training and losses."""
         run, broken = self.run, {start for _, _, start in self.faults}
         pace, trained, lost = run.pace, 0.0, {True: 0.0, False: 0.0}
         end, before = min(run.times(0).values()) - pace, 0
         for number in range(len(run.starts)):
-            # Without any, all its steps were lost.
+            # Later starts repeated all steps of a start without any.
             if times := run.retained(number):
                 lost[any(start in broken for start in range(before, number))] += times[0] - pace - end
                 trained += times[-1] - times[0] + pace
@@ -280,18 +280,22 @@ def sandbox(folder: Path, programs: Path) -> Iterator[Terminal]:
 
 @dataclass(frozen=True)
 class Preemption:
-    """Where a training was when its pods had ended, and what followed."""
+    """Steps of a training before and after its preemption."""
 
     last: int
-    """The last step before it."""
+    """The last step before its pods ended."""
     checkpoint: int
+    """The step of the newest checkpoint at that time."""
     next: int
-    """The first step after it."""
+    """The first step after the preemption."""
     run: Run
 
 
 def preempt(user: Terminal) -> Preemption:
-    """Let team A train on both nodes, team B take its node back and give it again. The quotas are those of the page."""
+    """Train with team A on both nodes, preempt it by a job of team B, and let it continue after that job.
+
+    The commands and the expected quotas are those of the scenario's page.
+    """
     training = Training(user, "train-a")
     _, borrows, takes, *_ = story(SCENARIO)
     _submit(user, borrows.commands, borrows.tables)

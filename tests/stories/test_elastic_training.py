@@ -4,9 +4,9 @@ import json
 import os
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -25,6 +25,7 @@ from elastic_story import (
     preempt,
     sandbox,
 )
+from listening import free_port
 from needs import needs
 from podwright.planning.helm.operators import NODE_PARTS
 from podwright.planning.jobs.launcher import FLAGS, VALUES
@@ -33,11 +34,11 @@ from podwright.sandbox.control_plane.pins import pins
 from podwright.sandbox.control_plane.pytorch import INSTALL, PINS, PyTorch
 from podwright.sandbox.nodes.support import obstacle
 from story import Terminal
-from waiting import becomes
+from waiting import becomes, until
 
-REASON: Final = obstacle(pins(), Cache.of_user())
+OBSTACLE: Final = obstacle(pins(), Cache.of_user())
 PYTORCH: Final = PyTorch.of_user()
-pytestmark = [needs(not REASON, REASON), needs(PYTORCH.state is State.INSTALLED, f"PyTorch: `{INSTALL}`")]
+pytestmark = [needs(OBSTACLE is None, str(OBSTACLE)), needs(PYTORCH.state is State.INSTALLED, f"PyTorch: `{INSTALL}`")]
 _OPTIONS: Final = """\
 import json
 from hyperpod_elastic_agent.run import add_additional_hyperpod_args
@@ -80,16 +81,18 @@ def run(training: Training) -> Run:
 def alone(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The same steps in one process that nothing interrupts."""
     folder = tmp_path_factory.mktemp("alone")
-    process = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
-    options = OPTIONS | {"epochs": len(run.of_epochs()), "record": folder / "record", "checkpoints": folder}
-    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    subprocess.run(
-        [PYTORCH.programs / "python", EXAMPLE / "train.py", *words],
-        env=os.environ | process | {"OMP_NUM_THREADS": "1"},
-        check=True,
-        capture_output=True,
-    )
+    process = rank_of(folder, 0, 1, OPTIONS | {"epochs": len(run.of_epochs())})
+    assert process.wait() == 0
     return Run((folder / "record").iterdir())
+
+
+def rank_of(folder: Path, rank: int, ranks: int, options: Mapping[str, Any], port: int = 0) -> subprocess.Popen[bytes]:
+    """Start a process of a training on this machine."""
+    numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "MASTER_PORT": port, "OMP_NUM_THREADS": 1}
+    variables = {name: str(number) for name, number in numbers.items()} | {"MASTER_ADDR": "127.0.0.1"}
+    options = {**options, "record": folder / "record", "checkpoints": folder}
+    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    return subprocess.Popen([PYTORCH.programs / "python", EXAMPLE / "train.py", *words], env=os.environ | variables)
 
 
 def test_a_preempted_training_saves_within_its_grace_period_and_continues_with_the_next_step(
@@ -146,6 +149,20 @@ def test_a_stopped_job_saves_its_last_step(user: Terminal, training: Training) -
     pods = "kubectl get pods --all-namespaces --selector HPJob=grows --output name"
     becomes("", lambda: user.type(pods))
     assert training.checkpoint == training.run.steps
+
+
+def test_a_rank_without_a_signal_ends_with_the_last_complete_batch(tmp_path: Path) -> None:
+    port, options = free_port(), {"samples": 24, "batch": 16, "epochs": 1, "step-seconds": 5}
+    ranks = [rank_of(tmp_path, rank, 2, options, port) for rank in range(2)]
+    try:
+        until(lambda: list(tmp_path.glob("record/*-1.jsonl")))
+        # In its only step.
+        ranks[1].terminate()
+        assert [rank.wait() for rank in ranks] == [0, 0]
+    finally:
+        for rank in ranks:
+            rank.kill()
+    assert [line["seen"] for line in Run((tmp_path / "record").iterdir()).lines] == [16, 16]
 
 
 def test_the_launchers_take_the_arguments_that_podwright_knows() -> None:

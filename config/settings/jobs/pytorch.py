@@ -80,7 +80,7 @@ class LogRule(Settings):
     """
 
     pattern: LogPattern
-    """Regular expression that lines begin with if they count; a group in it may hold a number."""
+    """Regular expression that lines begin with if they count, such as `.*step`; a group in it may hold a number."""
     start_seconds: Seconds | None = None
     """The job hangs when the first such line is later than this."""
     every_seconds: Seconds | None = None
@@ -92,7 +92,7 @@ class LogRule(Settings):
     data_points: int | None = Field(default=None, ge=1)
     """Lines in a row that have to say so; 1 when absent."""
     stop_pattern: LogPattern | None = None
-    """Regular expression of the line after which the rule no longer holds."""
+    """Regular expression that the line begins with after which the rule no longer holds."""
     fault_on_match: bool = False
     """Such a line is a fault by itself."""
 

@@ -203,15 +203,16 @@ class Record:
 def train(
     args: argparse.Namespace, training: Training, checkpoints: Checkpoints, stop: Stop, device: torch.device
 ) -> None:
-    """Take steps until all samples of all epochs were seen, or until any rank is to stop."""
+    """Take steps until no batch of the epochs is left, or until any rank is to stop."""
     model, optimizer, sampler = training.model, training.optimizer, training.sampler
     record = Record(args.record)
     data = DataLoader(
         Sequences(args.samples), batch_sampler=sampler, num_workers=args.loaders, worker_init_fn=leave_group
     )
     batches = iter(data)
-    last, stopping = args.epochs * args.samples, False
-    while sampler.seen < last and not stopping:
+    # A batch that the last samples do not fill is left out.
+    last, stopping = args.epochs * args.samples - args.batch, False
+    while sampler.seen <= last and not stopping:
         end = time.monotonic() + args.step_seconds
         samples, tokens = next(batches)
         tokens = tokens.to(device)
@@ -230,9 +231,9 @@ def train(
         record(sampler, total[0].item(), samples)
         if sampler.rank == 0 and step % args.log_every == 0:
             log.info("step %d: loss %.4f", step, total[0].item())
-        if stopping or sampler.seen >= last or step % args.checkpoint_every == 0:
+        if stopping or sampler.seen > last or step % args.checkpoint_every == 0:
             checkpoints.save()
-    if stopping:
+    if stopping and sampler.seen <= last:
         stop.wait()
 
 

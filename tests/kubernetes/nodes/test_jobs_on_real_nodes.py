@@ -32,11 +32,11 @@ from podwright.sandbox.nodes.support import obstacle
 from test_real_nodes import NAME, REGION, TYPE, WHOLE_NODE, Cluster, Service
 from waiting import until
 
-REASON = obstacle(pins(), Cache.of_user())
+OBSTACLE = obstacle(pins(), Cache.of_user())
 OPERATORS = tuple(dict.fromkeys(operator for case in CASES.values() for operator in case.operators))
 pytestmark = [
     needs_parts(*NODE_PARTS, *(name for name in OPERATORS if name not in BUNDLED)),
-    needs(not REASON, REASON),
+    needs(OBSTACLE is None, str(OBSTACLE)),
     needs(PyTorch.of_user().state is State.INSTALLED, f"PyTorch: `{INSTALL}`"),
 ]
 

@@ -24,8 +24,8 @@ from podwright.sandbox.nodes.support import obstacle, programs
 from podwright.sandbox.protocol.json_objects import JsonObject
 from waiting import becomes, until
 
-REASON = obstacle(pins(), Cache.of_user())
-pytestmark = [needs_parts(*NODE_PARTS), needs(not REASON, REASON)]
+OBSTACLE = obstacle(pins(), Cache.of_user())
+pytestmark = [needs_parts(*NODE_PARTS), needs(OBSTACLE is None, str(OBSTACLE))]
 
 NODE = "hyperpod-i-0123456789abcdef0"
 PROGRAMS = programs(pins(), Cache.of_user())

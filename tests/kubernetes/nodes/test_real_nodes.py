@@ -40,9 +40,9 @@ from podwright.sandbox.protocol.clock import now
 from podwright.sandbox.protocol.json_objects import JsonObject
 from waiting import becomes, until
 
-REASON = obstacle(pins(), Cache.of_user())
+OBSTACLE = obstacle(pins(), Cache.of_user())
 PROGRAMS = programs(pins(), Cache.of_user())
-pytestmark = [needs_parts(*NODE_PARTS), needs(not REASON, REASON)]
+pytestmark = [needs_parts(*NODE_PARTS), needs(OBSTACLE is None, str(OBSTACLE))]
 
 REGION, NAME, TYPE, NAMESPACE = "us-east-1", "here", "ml.p5en.48xlarge", "default"
 ROW = catalog().get(TYPE)

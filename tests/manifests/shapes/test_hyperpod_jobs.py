@@ -1,6 +1,7 @@
 """HyperPodPyTorchJob: against its schema and against AWS's own model, and what follows from group, team and policy."""
 
 import json
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -8,9 +9,11 @@ from pydantic import BaseModel, ValidationError
 
 from hyp_jobs import MODEL, accepted, compared, has_options, made_by_hyp
 from job_environment import PODS, aws_model, planned, rendered, with_jobs
-from podwright.config.settings.jobs.pytorch import Elastic
+from podwright.config.loading.load import load_environment
+from podwright.config.settings.jobs.pytorch import Elastic, HyperPodPyTorchJob
 from podwright.sandbox.kubernetes import custom_kinds
 
+ENVIRONMENTS = Path(__file__).parents[3] / "environments"
 STEP = {"min_replicas": 2, "max_replicas": 8, "step": 2}
 VALUES = {"min_replicas": 2, "max_replicas": 8, "values": [2, 4, 8]}
 RULES = {
@@ -316,3 +319,12 @@ def test_elastic_sizes_that_contradict_each_other(elastic: dict[str, Any], words
 def test_log_rules_that_could_find_nothing(rule: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         with_jobs({"job": {"kind": "hyperpod_pytorch", "log_rules": {"a": rule}}})
+
+
+def test_log_rules_of_the_scenarios_match_lines_that_begin_with_the_time() -> None:
+    # hyperpod-elastic-agent 1.1.3 takes re.match.
+    jobs = [job for file in ENVIRONMENTS.glob("*.yaml") for job in load_environment(file).environment.jobs.values()]
+    rules = [rule for job in jobs if isinstance(job, HyperPodPyTorchJob) for rule in job.log_rules.values()]
+    patterns = [pattern for rule in rules for pattern in (rule.pattern, rule.stop_pattern) if pattern]
+    assert patterns
+    assert [pattern for pattern in patterns if not pattern.startswith(".*")] == []

@@ -25,7 +25,7 @@ from podwright.sandbox.nodes import machine
 from podwright.sandbox.nodes.hardware import write_hardware
 from podwright.sandbox.nodes.images import Image, Registry
 from podwright.sandbox.nodes.machine import MESSAGES
-from podwright.sandbox.nodes.real_nodes import RealNodes, _Machine
+from podwright.sandbox.nodes.real_nodes import NODE_FAULTS, RealNodes, _Machine
 from podwright.sandbox.nodes.settings import NodeSettings, Programs, search_path, shared_paths, write_files
 
 NAME = "hyperpod-i-0123456789abcdef0"
@@ -254,3 +254,16 @@ def test_a_node_without_a_disk_is_not_filled(tmp_path: Path, monkeypatch: pytest
     nodes._machines[NAME] = cast(Any, SimpleNamespace(root=tmp_path))
     with pytest.raises(ValueError, match=f"{NAME} uses this machine's disk, which full-disk would fill"):
         nodes.break_node(NAME, "full-disk")
+
+
+def test_a_node_that_does_not_run_has_no_disk(tmp_path: Path) -> None:
+    nodes = RealNodes(tmp_path / "nodes", Api(tmp_path), Programs("", "", ""), 1)
+    for fault in NODE_FAULTS:
+        with pytest.raises(ValueError, match=f"^{NAME} does not run$"):
+            nodes.break_node(NAME, fault)
+    with subprocess.Popen(["true"], stdin=subprocess.PIPE) as process:
+        process.wait()
+    settings: Any = SimpleNamespace(name=NAME)
+    nodes._machines[NAME] = _Machine(settings, process, 0.0, 0)
+    with pytest.raises(ValueError, match=f"^{NAME} does not run$"):
+        nodes.disk(NAME)

@@ -13,7 +13,7 @@ from podwright.operations.aws.sandbox_server import Running, SandboxError
 from podwright.operations.commands.sandbox import _write_nodes
 from podwright.planning.helm.operators import NODE_PARTS
 from podwright.sandbox.control_plane.cache import Cache
-from podwright.sandbox.control_plane.pins import Pins, pins
+from podwright.sandbox.control_plane.pins import Pins, minor_of, pins
 from podwright.sandbox.nodes import cgroups, settings, support
 from podwright.sandbox.nodes.support import NodeBudget, Offer, obstacle, offer
 
@@ -43,19 +43,22 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
 
 
 def test_nodes_are_real_where_everything_is_there(cache: Cache) -> None:
-    assert obstacle(pins(), cache) == ""
-    assert offer(2, pins(), cache) == Offer(2, "")
+    assert obstacle(pins(), cache) is None
+    assert offer(2, pins(), cache) == Offer(2)
     assert offer(0, pins(), cache) == Offer(0, "`--real-nodes` is 0")
 
 
 def test_only_linux_has_real_nodes(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert offer(2, pins(), cache) == Offer(0, "real nodes need Linux")
+    assert offer(2, pins(), cache) == Offer(
+        0, "real nodes need Linux", "run the sandbox in a virtual machine with Linux"
+    )
 
 
 def test_namespaces_need_root(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(support.os, "geteuid", lambda: 1000)
-    assert obstacle(pins(), cache) == "real nodes need root, for namespaces and control groups"
+    reason = "real nodes need root, for namespaces and control groups"
+    assert obstacle(pins(), cache) == (reason, "stop the sandbox, and start it as root")
 
 
 @pytest.mark.parametrize(("program", "package"), support._PROGRAMS.items())
@@ -63,44 +66,50 @@ def test_absent_programs_are_named_by_their_packages(
     cache: Cache, monkeypatch: pytest.MonkeyPatch, program: str, package: str
 ) -> None:
     monkeypatch.setattr(support.shutil, "which", lambda name: None if name == program else name)
-    assert obstacle(pins(), cache).endswith(f"that are not installed: `apt-get install {package}`")
+    action = f"`apt-get install {package}`, then stop and start the sandbox"
+    assert obstacle(pins(), cache) == ("real nodes need programs that are not installed", action)
 
 
 def test_the_plugins_of_the_network_are_a_package(cache: Cache) -> None:
     Path(support.CNI, "ptp").unlink()
-    assert obstacle(pins(), cache).endswith("`apt-get install containernetworking-plugins`")
+    assert "→ `apt-get install containernetworking-plugins`, then" in str(obstacle(pins(), cache))
 
 
 def test_the_kubelet_is_a_part_of_the_control_plane(cache: Cache) -> None:
     cache.folder(pins().part("kubelet")).rename(cache.root / "other")
-    assert obstacle(pins(), cache) == "real nodes need kubelet: `podwright sandbox kubernetes install`"
+    action = "`podwright sandbox kubernetes install`, then stop and start the sandbox"
+    assert obstacle(pins(), cache) == ("real nodes need kubelet", action)
 
 
 @pytest.mark.parametrize(("minor", "joins"), [("1.33", False), ("1.35", True)])
 def test_a_kubelet_joins_no_older_cluster(cache: Cache, minor: str, *, joins: bool) -> None:
     chosen: Pins = pins().of_minor(minor)
-    reason = "" if joins else f"the kubelet {pins().part('kubelet').version} does not join Kubernetes {minor}"
-    assert obstacle(chosen, cache) == reason
+    version = pins().part("kubelet").version
+    reason = f"the kubelet {version} does not join Kubernetes {minor}"
+    action = f"create the cluster with Kubernetes {minor_of(version)}"
+    assert obstacle(chosen, cache) == (None if joins else (reason, action))
 
 
 def test_a_container_with_root_may_have_no_namespaces(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(support, "_PROBE", ["sh", "-c", "echo unshare failed: Operation not permitted >&2; exit 1"])
     reason = (
-        "real nodes need permission for Linux namespaces, mounts and device files (in Docker: --privileged): "
+        "real nodes need permission for Linux namespaces, mounts and device files: "
         "unshare failed: Operation not permitted"
     )
-    assert offer(2, pins(), cache) == Offer(0, reason)
+    assert offer(2, pins(), cache) == Offer(0, reason, "start a container of Docker with --privileged")
 
 
 def test_a_machine_without_control_groups(cache: Cache) -> None:
     shutil.rmtree(cgroups._ROOT)
     cgroups._ROOT.mkdir()
-    assert obstacle(pins(), cache).startswith("real nodes need control groups, and ")
+    reason = f"real nodes need control groups, and {cgroups._ROOT} has none that can be written"
+    assert obstacle(pins(), cache) == (reason, "mount them; start a container of Docker with --privileged")
 
 
 def test_control_groups_of_version_1_need_their_controllers(cache: Cache) -> None:
     shutil.rmtree(cgroups._ROOT / "memory")
-    assert obstacle(pins(), cache) == f"real nodes need the control groups memory in {cgroups._ROOT}"
+    reason = f"real nodes need the control groups memory in {cgroups._ROOT}"
+    assert obstacle(pins(), cache) == (reason, "mount memory there")
 
 
 @pytest.fixture
@@ -117,7 +126,7 @@ def version_2(cache: Cache) -> Path:
 def test_control_groups_of_version_2_hand_on_their_controllers(
     cache: Cache, version_2: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert obstacle(pins(), cache) == ""
+    assert obstacle(pins(), cache) is None
     assert (version_2 / "cgroup.subtree_control").read_text() == "+memory"
     (version_2 / "cgroup.subtree_control").write_text("cpu pids\n")
 
@@ -127,8 +136,9 @@ def test_control_groups_of_version_2_hand_on_their_controllers(
     # As the kernel does where the group has processes, such as that of a container.
     monkeypatch.setattr(Path, "write_text", refuse)
     assert obstacle(pins(), cache) == (
-        f"real nodes need the control groups' controller memory, and {version_2} does not hand it on (in Docker: "
-        "--cgroupns=host): Device or resource busy"
+        f"real nodes need the control groups' controller memory, and {version_2} does not hand it on: "
+        "Device or resource busy",
+        "start a container of Docker with --cgroupns=host",
     )
 
 
@@ -200,7 +210,7 @@ def test_memory_limits_the_number_of_nodes(
 ) -> None:
     monkeypatch.setattr(support, "_available_bytes", lambda: available)
     assert offer(2, pins(), cache).count == count
-    assert (offer(2, pins(), cache).why_not_more == "") == (count == 2)
+    assert [bool(text) for text in offer(2, pins(), cache)[1:]] == [count < 2] * 2
 
 
 def test_the_status_says_which_nodes_are_real(capsys: pytest.CaptureFixture[str]) -> None:
@@ -208,9 +218,11 @@ def test_the_status_says_which_nodes_are_real(capsys: pytest.CaptureFixture[str]
     printed = " ".join(capsys.readouterr().out.split())
     assert "The first 2 nodes of each cluster are real" in printed
     assert "All other nodes are simulated: their pods run nothing." in printed
-    _write_nodes(Running(1, 2, 3, "log", "real", why_simulated="real nodes need Linux"))
-    printed = " ".join(capsys.readouterr().out.split())
-    assert printed == "All nodes are simulated, since real nodes need Linux: their pods run nothing."
+    _write_nodes(Running(1, 2, 3, "log", "real", why_simulated="real nodes need Linux", more_real="run it on Linux"))
+    assert capsys.readouterr().out.splitlines() == [
+        "All nodes are simulated, since real nodes need Linux: their pods run nothing.",
+        "    → run it on Linux",
+    ]
 
 
 @pytest.mark.parametrize(

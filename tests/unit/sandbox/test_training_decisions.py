@@ -1,16 +1,29 @@
 """What the stand-in for HyperPod's training operator decides, from a job and what is there: without an API server."""
 
+import copy
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from podwright.sandbox.training_operator.agents import agents, direct
+from podwright.sandbox.training_operator import reconciler
+from podwright.sandbox.training_operator.agents import (
+    PODS_AT_START,
+    RESTARTS_AT_START,
+    Agent,
+    Plan,
+    Report,
+    Request,
+    agents_of,
+    plan,
+)
 from podwright.sandbox.training_operator.decisions import Decision, after_processes_failed, decide
 from podwright.sandbox.training_operator.jobs import Job, Manifest, written
 from podwright.sandbox.training_operator.pods import Placement, pod
+from podwright.sandbox.training_operator.reconciler import Reconciler
 from podwright.sandbox.training_operator.sizes import Observed
 from podwright.sandbox.training_operator.workloads import PriorityClass, priority_class, workload
 
@@ -362,69 +375,75 @@ def test_a_jobs_label_goes_before_the_priority_of_its_pods() -> None:
     assert priority_class(cluster.job, claim) == expected
 
 
-class FakeAgent:
-    """An agent in a state, which notes what it gets."""
-
-    def __init__(self, rank: int, state: str) -> None:
-        # The number of pods when its processes started may follow the state.
-        self.state, _, size = state.partition(" of ")
-        self.name, self.size, self.notices = str(rank), int(size or 2), list[tuple[Any, ...]]()
-        self.pod: Manifest = {"status": {"podIP": f"10.0.0.{rank}"}}
-
-    def status(self) -> str:
-        return self.state
-
-    def start(self, settings: Manifest, size: int) -> None:
-        self.notices.append(("start", settings, size))
-
-    def stop(self, timeout: int | None) -> None:
-        self.notices.append(("stop", timeout))
-
-    def shut_down(self) -> None:
-        self.notices.append(("shut down",))
-
-
 LOG_RULE: Manifest = {"name": "hangs", "logPattern": "step", "expectedRecurringFrequencyInSeconds": 60}
+NOW, GRACEFUL, SHUT_DOWN = (
+    Request("/stop"),
+    Request("/stop", {"is_graceful": True, "timeout": 60}),
+    Request("/shutdown"),
+)
 
 
-def started(rank: int) -> tuple[Any, ...]:
-    """The notice of an agent that starts its processes."""
-    settings = {"nnodes": 2, "faultCount": 3, "master_addr": "10.0.0.0", "master_port": 29500, "rank": rank}
-    return "start", settings | {"log_monitoring_configuration": [LOG_RULE]}, 2
+def report(rank: int, text: str) -> Report:
+    """The report of an agent, such as "running of 4 at 1": the state, and what its processes started with."""
+    state, *words = text.split(" ")
+    numbers = {"of": "2", "at": "3"} | dict(zip(words[::2], words[1::2], strict=True))
+    annotations = {PODS_AT_START: numbers["of"], RESTARTS_AT_START: numbers["at"]}
+    pod = {"metadata": {"name": str(rank), "annotations": annotations}, "status": {"podIP": f"10.0.0.{rank}"}}
+    return Report(pod, state)
+
+
+def start(rank: int) -> Request:
+    """The request that starts the processes of a pod."""
+    settings: Manifest = {"nnodes": 2, "faultCount": 3, "master_addr": "10.0.0.0", "master_port": 29500, "rank": rank}
+    settings |= {"log_monitoring_configuration": [LOG_RULE]}
+    return Request("/start", settings, {PODS_AT_START: "2", RESTARTS_AT_START: "3"})
 
 
 @pytest.mark.parametrize(
-    ("states", "ended", "notices", "faulted"),
+    ("states", "ended", "requests", "faulted"),
     [
-        (["ready", "ready"], 0, [[started(0)], [started(1)]], []),
-        # One pod is not there yet, or its agent does not answer.
-        (["ready"], 0, [[]], []),
-        (["ready", ""], 0, [[], []], []),
-        (["running", "running"], 0, [[], []], []),
+        (["ready", "ready"], 0, {"0": start(0), "1": start(1)}, []),
+        # One pod does not exist yet, or its agent does not answer.
+        (["ready"], 0, {}, []),
+        (["ready", ""], 0, {}, []),
+        (["running", "running"], 0, {}, []),
         # One was replaced: the processes of the others wait for one that is gone.
-        (["running", "ready"], 0, [[("stop", None)], []], []),
-        (["completed", "ready"], 0, [[("stop", None)], []], []),
-        (["stopping", "ready"], 0, [[], []], []),
+        (["running", "ready"], 0, {"0": NOW}, []),
+        (["completed", "ready"], 0, {"0": NOW}, []),
+        (["stopping", "ready"], 0, {}, []),
         # The job grew.
-        (["running of 1", "ready"], 0, [[("stop", 60)], []], []),
-        (["running of 1"], 0, [[]], []),
+        (["running of 1", "ready"], 0, {"0": GRACEFUL}, []),
+        (["running of 1"], 0, {}, []),
         # It has shrunk, and the other pods end.
-        (["running of 4", "running of 4"], 0, [[("stop", 60)], [("stop", 60)]], []),
-        (["running of 4"], 0, [[("stop", 60)]], []),
+        (["running of 4", "running of 4"], 0, {"0": GRACEFUL, "1": GRACEFUL}, []),
+        (["running of 4"], 0, {"0": GRACEFUL}, []),
         # A process failed or hangs.
-        (["running", "faulted"], 0, [[("stop", None)], [("stop", None)]], ["1"]),
-        (["completed", "running"], 0, [[], []], []),
-        (["completed", "completed"], 0, [[("shut down",)], [("shut down",)]], []),
+        (["running", "faulted"], 0, {"0": NOW, "1": NOW}, ["1"]),
+        (["faulted", "faulted"], 0, {"0": NOW, "1": NOW}, ["0", "1"]),
+        (["ready", "faulted"], 0, {"1": NOW}, ["1"]),
+        (["faulted"], 1, {"0": NOW}, ["0"]),
+        # A process failed while the job grows.
+        (["faulted of 1"], 0, {"0": NOW}, ["0"]),
+        (["faulted of 1", "ready"], 0, {"0": NOW}, ["0"]),
+        # Processes failed because another pod is lost, or leaves since the job has shrunk.
+        (["faulted"], 0, {"0": NOW}, []),
+        (["faulted of 4", "running of 4"], 0, {"0": NOW, "1": NOW}, []),
+        # The restart is counted already, with the pod that was replaced or before the operator started again.
+        (["faulted at 2", "ready at 2"], 0, {"0": NOW}, []),
+        (["faulted at 2", "running at 2"], 0, {"0": NOW, "1": NOW}, []),
+        # The other pod may be lost.
+        (["faulted", ""], 0, {}, []),
+        (["completed", "running"], 0, {}, []),
+        (["completed", "completed"], 0, {"0": SHUT_DOWN, "1": SHUT_DOWN}, []),
         # Another pod has ended already.
-        (["completed"], 1, [[("shut down",)]], []),
+        (["completed"], 1, {"0": SHUT_DOWN}, []),
     ],
 )
-def test_agents_are_told_what_follows_from_how_they_are(
-    states: list[str], ended: int, notices: list[Any], faulted: list[str]
+def test_the_next_requests_to_agents_follow_from_their_states(
+    states: list[str], ended: int, requests: dict[str, Request], faulted: list[str]
 ) -> None:
-    asked: Any = [FakeAgent(rank, state) for rank, state in enumerate(states)]
-    assert direct(asked, 2, ended, restarts=3, timeout=60, log_rules=[LOG_RULE]) == faulted
-    assert [agent.notices for agent in asked] == notices
+    reports = [report(rank, state) for rank, state in enumerate(states)]
+    assert plan(reports, 2, ended, restarts=3, timeout=60, log_rules=[LOG_RULE]) == Plan(requests, tuple(faulted))
 
 
 def test_processes_that_fail_are_restarts_until_all_pods_are_replaced() -> None:
@@ -451,4 +470,178 @@ def test_only_containers_of_real_nodes_have_agents() -> None:
         cluster.pods[name]["status"] = {"phase": "Running", "containerStatuses": [{"containerID": f"{runtime}1"}]}
     cluster.pods["job-pods-2"]["metadata"]["deletionTimestamp"] = "now"
     connection: Any = None
-    assert [agent.name for agent in agents(connection, cluster.job, cluster.pods)] == ["job-pods-0"]
+    assert [agent.name for agent in agents_of(connection, cluster.job, cluster.pods)] == ["job-pods-0"]
+
+
+class Operated:
+    """A job in an API server, with agents in its pods on real nodes, and the operator.
+
+    `events` has the counted restarts, the deleted pods, and the requests to agents, in their order.
+    """
+
+    def __init__(self, file: Path, patch: pytest.MonkeyPatch, **policy: Any) -> None:
+        file.touch()
+        self.manifest, self.pods = Cluster(part("pods", 2), **policy).manifest, dict[str, Manifest]()
+        self.states, self.events = dict[str, str](), list[tuple[Any, ...]]()
+        self.operator, self.unreachable = Reconciler(file, 1.0), False
+        patch.setattr(reconciler, "connection", lambda *_: self)
+        patch.setattr(Agent, "_request", lambda agent, *args: self.ask(agent.name, *args))
+
+    def request(self, method: str, path: str, body: Any = None, content: str = "json", **query: str) -> Manifest:
+        """Answer the operator as the API server does."""
+        name = path.removesuffix("/status").rpartition("/")[2]
+        if method == "GET":
+            items = {"pods": list(self.pods.values()), "workloads": []}
+            return copy.deepcopy({"items": items[name]} if name in items else self.manifest)
+        if method == "POST":
+            name = body["metadata"]["name"]
+            body["metadata"]["uid"] = f"{name}-{len(self.events)}"
+            body["spec"]["nodeName"] = "hyperpod-i-1"
+            containers, ready = [{"containerID": "containerd://1"}], [{"type": "Ready", "status": "True"}]
+            body["status"] = {"phase": "Running", "podIP": name, "containerStatuses": containers, "conditions": ready}
+            self.pods[name], self.states[name] = body, "ready"
+        elif method == "DELETE":
+            self.events.append(("deleted", name))
+            self.pods[name]["metadata"]["deletionTimestamp"] = "now"
+        elif name in self.pods:
+            self.pods[name]["metadata"].setdefault("annotations", {}).update(body["metadata"]["annotations"])
+        else:
+            before = self.restarts
+            self.manifest["status"] = self.manifest.get("status", {}) | body["status"]
+            self.events += [("counted", self.restarts)] if self.restarts != before else []
+        return {}
+
+    def ask(self, name: str, method: str, path: str, body: Any = None) -> Manifest:
+        """Answer the operator as an agent does."""
+        if path == "/status":
+            return {"status": self.states[name]}
+        if self.unreachable:
+            raise OSError("no way to the agent")
+        # The pod says with which restart its processes start, even if the operator ends now.
+        annotation = self.pods[name]["metadata"]["annotations"].get(RESTARTS_AT_START)
+        assert path != "/start" or annotation == str(self.restarts)
+        self.events.append((path, name))
+        self.states[name] = {"/start": "running", "/stop": "ready", "/shutdown": "shutdown"}[path]
+        if path == "/shutdown":
+            self.pods[name]["status"]["phase"] = "Succeeded"
+        return {}
+
+    @property
+    def restarts(self) -> int:
+        return self.manifest.get("status", {}).get("restartCount", 0)
+
+    @property
+    def state(self) -> str:
+        return self.manifest["status"]["conditions"][-1]["type"]
+
+    def reconcile(self, times: int = 1) -> list[tuple[Any, ...]]:
+        """Let the operator decide so often. Returns the new events."""
+        before = len(self.events)
+        for _ in range(times):
+            self.seconds = self.operator.reconcile("team", "job")
+        return self.events[before:]
+
+    def lose(self, name: str) -> None:
+        """Remove a pod without the operator."""
+        del self.pods[name], self.states[name]
+
+
+ONE, TWO = "job-pods-0", "job-pods-1"
+STARTED = [("/start", ONE), ("/start", TWO)]
+
+
+@pytest.fixture
+def operated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Operated:
+    """A job that trains in two pods."""
+    return train(tmp_path, monkeypatch)
+
+
+def train(folder: Path, patch: pytest.MonkeyPatch, **policy: Any) -> Operated:
+    """Let the operator start a job's processes in two pods."""
+    operated = Operated(folder / "kubeconfig", patch, **policy)
+    assert operated.reconcile(3) == STARTED
+    assert (operated.state, operated.states) == ("Running", {ONE: "running", TWO: "running"})
+    return operated
+
+
+@pytest.mark.parametrize("states", [("running", "faulted"), ("faulted", "faulted")])
+def test_a_failed_process_is_counted_once_and_before_processes_stop(
+    operated: Operated, states: tuple[str, str]
+) -> None:
+    operated.states = dict(zip((ONE, TWO), states, strict=True))
+    assert operated.reconcile(3) == [("counted", 1), ("/stop", ONE), ("/stop", TWO), *STARTED]
+    operated.states[ONE] = "faulted"
+    assert operated.reconcile(3)[0] == ("counted", 2)
+
+
+def test_a_restart_is_counted_once_if_the_operator_ends_before_processes_stop(operated: Operated) -> None:
+    operated.states[TWO], operated.unreachable = "faulted", True
+    assert operated.reconcile(2) == [("counted", 1)]
+    operated.unreachable = False
+    assert operated.reconcile(2) == [("/stop", ONE), ("/stop", TWO), *STARTED]
+
+
+def test_a_lost_pod_is_one_restart_though_the_processes_of_the_others_fail(operated: Operated) -> None:
+    # Its node does not answer, then the pod ends and disappears.
+    operated.states = {ONE: "faulted", TWO: ""}
+    assert operated.reconcile() == []
+    operated.pods[TWO]["metadata"]["deletionTimestamp"] = "now"
+    assert operated.reconcile() == [("/stop", ONE)]
+    operated.states[ONE] = "faulted"
+    operated.lose(TWO)
+    assert operated.reconcile(3) == [("counted", 1), ("/stop", ONE), *STARTED]
+    assert operated.restarts == 1
+
+
+def test_a_full_restart_is_counted_when_the_pods_of_failed_processes_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operated = train(
+        tmp_path, monkeypatch, restartPolicy={"numRestartBeforeFullJobRestart": 0, "evalPeriodSeconds": 60}
+    )
+    operated.states[TWO] = "faulted"
+    assert operated.reconcile(2) == [("/stop", ONE), ("deleted", TWO)]
+    operated.lose(TWO)
+    # No request to the agent of a pod that is being deleted.
+    assert operated.reconcile(2) == [("counted", 1), ("deleted", ONE)]
+    operated.lose(ONE)
+    assert operated.reconcile(3) == STARTED
+
+
+def test_the_restart_of_a_lost_pod_counts_for_processes_that_start_at_once(operated: Operated) -> None:
+    # While the operator does not run.
+    operated.pods[TWO]["metadata"]["uid"] = "new"
+    operated.states = {ONE: "ready", TWO: "ready"}
+    assert operated.reconcile() == [("counted", 1), *STARTED]
+
+
+def test_a_pod_that_a_smaller_job_gives_up_gets_no_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    operated = train(tmp_path, monkeypatch, elastic={"minReplicas": 1, "maxReplicas": 2})
+    operated.manifest["spec"]["replicaSpecs"][0]["replicas"] = 1
+    assert operated.reconcile() == [("deleted", TWO), ("/stop", ONE)]
+
+
+def test_agents_end_with_their_processes_also_after_others_have_ended(operated: Operated) -> None:
+    operated.states = {ONE: "running", TWO: "completed"}
+    assert operated.reconcile() == []
+    operated.pods[TWO]["status"]["phase"] = "Succeeded"
+    operated.states[ONE] = "completed"
+    assert operated.reconcile(2) == [("/shutdown", ONE)]
+    assert operated.state == "Completed"
+
+
+@pytest.mark.parametrize("agents", ["faulted", "ready", "running"])
+@pytest.mark.parametrize("policy", [{"activeDeadlineSeconds": 60}, {"jobMaxRetryCount": 0}])
+def test_the_processes_of_a_job_that_has_failed_stay_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: Manifest, agents: str
+) -> None:
+    operated = train(tmp_path, monkeypatch, cleanPodPolicy="None", ttlSecondsAfterFinished=-1, **policy)
+    assert operated.seconds == 2
+    if "activeDeadlineSeconds" in policy:
+        operated.manifest["status"]["startTime"] = written(datetime.now(UTC) - timedelta(minutes=2))
+    else:
+        operated.pods[TWO]["status"]["phase"] = "Failed"
+    operated.states = dict.fromkeys(operated.states, agents)
+    # In the same pass in which it fails, and later.
+    assert [event for event in operated.reconcile(2) if event[0] != "counted"] == []
+    assert (operated.state, operated.seconds) == ("Failed", 60)
