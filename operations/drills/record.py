@@ -85,11 +85,11 @@ def lines(result: dict[str, Any]) -> list[Block]:
         (f"{item['name']}: {item['what']}", shown(item["seconds"]), shown(item["target"]), _verdict(item))
         for item in result["intervals"]
     ]
-    message = [f"HyperPod's reasons: {', '.join(f'{key}: {value}' for key, value in result['reasons'].items())}"]
+    labels = [f"HyperPod's labels of the fault: {', '.join(map('='.join, result['reasons'].items()))}"]
     return [
         f"{result['kind']} on {result['node']} ({result['group']}, {result['type']}), {result['begun']}",
         *marks,
-        *(message if result["reasons"] else []),
+        *(labels if result["reasons"] else []),
         *([f"{result['replacement']} came for it"] if result["replacement"] else []),
         "",
         new_table("", ("interval", "took", "may take", ""), rows, right=(1, 2)),

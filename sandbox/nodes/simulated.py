@@ -14,8 +14,9 @@ def main() -> None:
     """Print why the container is simulated, then follow the lines."""
     reading, writing = os.pipe()
     os.dup2(reading, 0)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: os._exit(0))
+    for ending in (signal.SIGTERM, signal.SIGINT):
+        # The code of a program that a signal ends. With 0, a job whose pods are deleted would count as a success.
+        signal.signal(ending, lambda number, _: os._exit(128 + number))
     print(f"simulated by the sandbox: {sys.argv[1]}", flush=True)
     with open(0, encoding="utf-8") as lines:
         # The own end for writing keeps the input open.

@@ -90,19 +90,10 @@ def test_one_signature_serves_many_processes(api: Api, kubeconfig: Path) -> None
 
 @pytest.mark.parametrize(
     ("codes", "requests", "message"),
-    [
-        ([503, 503], 3, None),
-        ([503, 503, 503], 3, "unable to handle the request"),
-        ([403], 1, "Forbidden"),
-    ],
+    [([503, 503], 3, None), ([503, 503, 503], 3, "unable to handle the request"), ([403], 1, "Forbidden")],
 )
 def test_kubectl_runs_again_if_the_server_is_too_busy(
-    api: Api,
-    kubeconfig: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    codes: list[int],
-    requests: int,
-    message: str | None,
+    api: Api, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch, codes: list[int], requests: int, message: str | None
 ) -> None:
     monkeypatch.setattr(kubectl, "_PAUSES", (0.0, 0.0))
     api.first_codes = codes

@@ -213,9 +213,9 @@ def test_a_container_that_hangs_blocks_nobody(process: subprocess.Popen[str], mo
     assert process.stdout.read() == "end\n"
 
 
-def test_a_simulated_container_stops_with_its_pod(process: subprocess.Popen[str]) -> None:
+def test_a_simulated_container_that_is_stopped_fails_as_programs_do(process: subprocess.Popen[str]) -> None:
     process.terminate()
-    assert process.wait() == 0
+    assert process.wait() == 143
 
 
 def test_a_container_whose_program_runs_is_killed() -> None:
