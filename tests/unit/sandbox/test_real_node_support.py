@@ -5,6 +5,8 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -13,9 +15,14 @@ from podwright.operations.aws.sandbox_server import Running, SandboxError
 from podwright.operations.commands.sandbox import _write_nodes
 from podwright.planning.helm.operators import NODE_PARTS
 from podwright.sandbox.control_plane.cache import Cache
+from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.control_plane.pins import Pins, pins
+from podwright.sandbox.eks import control_planes
+from podwright.sandbox.eks.control_planes import ControlPlanes, Webhooks
 from podwright.sandbox.nodes import cgroups, settings, support
 from podwright.sandbox.nodes.support import NodeBudget, Offer, obstacle, offer
+
+AT = ("us-west-2", "eks-1")
 
 
 @pytest.fixture
@@ -185,6 +192,48 @@ def test_all_clusters_of_a_server_share_its_memory(cache: Cache, monkeypatch: py
     granted = budget.take()
     assert granted.count == 1
     assert granted.why_not_more.startswith("1.7 GB of memory are left for this and other clusters, and a real node ")
+
+
+@pytest.fixture
+def planes(cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ControlPlanes:
+    """Control planes of a cluster that gets two real nodes, of the two that this machine can have."""
+    monkeypatch.setattr(support, "_available_bytes", lambda: 2_300_000_000)
+    monkeypatch.setattr(control_planes, "obstacle", lambda *_: "")
+    monkeypatch.setattr(control_planes, "cluster_objects", list)
+    monkeypatch.setattr(control_planes.Cache, "of_user", lambda: cache)
+    planes = ControlPlanes(tmp_path, "111122223333", Webhooks("", tmp_path, ""), "real", real_nodes=NodeBudget(2))
+    planes.planes[AT] = cast(ControlPlane, SimpleNamespace(pins=pins(), kubeconfig=None, stop=lambda: None))
+    return planes
+
+
+@pytest.mark.parametrize("failing", ["RealNodes", "_Followers.of"])
+def test_nodes_of_a_cluster_that_cannot_be_followed_are_free_again(
+    planes: ControlPlanes, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no threads are left")
+
+    monkeypatch.setattr(control_planes, "RealNodes", lambda *_: None)
+    monkeypatch.setattr(f"podwright.sandbox.eks.control_planes.{failing}", fail)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="no threads are left"):
+            planes.follow(cast(Any, None))
+    assert planes.real_nodes.take().count == 2
+
+
+def test_nodes_of_a_deleted_cluster_are_free_again_even_if_they_do_not_stop(
+    planes: ControlPlanes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_nodes = SimpleNamespace(count=planes.real_nodes.take().count)
+
+    def close() -> None:
+        raise TimeoutError("a node does not stop")
+
+    planes._followers[AT] = cast(Any, SimpleNamespace(real_nodes=real_nodes, close=close))
+    assert planes.real_nodes.take().count == 0
+    with pytest.raises(TimeoutError):
+        planes.delete(*AT)
+    assert planes.real_nodes.take().count == 2
 
 
 def test_memory_is_measured_within_the_limit_of_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
