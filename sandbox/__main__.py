@@ -64,7 +64,7 @@ def main() -> None:
     real_slurm = options.kubernetes != "store"
     nodes = offer(options.real_nodes, pins(), Cache.of_user())
     sandbox = Sandbox(
-        options.port, kubernetes_port, options.directory, timing, options.kubernetes, real_slurm, nodes.count
+        options.port, kubernetes_port, options.directory, timing, options.kubernetes, real_slurm, options.real_nodes
     )
     aws, kubernetes = sandbox.mount()
     server = make_server(_HOST, options.port, aws, threaded=True, fd=aws_socket.fileno())

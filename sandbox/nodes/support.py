@@ -33,6 +33,8 @@ _PROBE: Final = [
 _BYTES_OF_NODE: Final = 600_000_000
 """Memory that a node is expected to take with its pods; its own programs take 360 MB."""
 _BYTES_KEPT: Final = 1_000_000_000
+NONE_DESIRED: Final = "`--real-nodes` is 0"
+"""Why no node is real where the user wants none."""
 
 
 class Offer(NamedTuple):
@@ -91,7 +93,7 @@ def offer(desired: int, pins: Pins, cache: Cache) -> Offer:
         cache: Cache that the parts are installed in.
     """
     if not desired:
-        return Offer(0, "`--real-nodes` is 0")
+        return Offer(0, NONE_DESIRED)
     if reason := obstacle(pins, cache):
         return Offer(0, reason)
     return _limited(desired, _affordable())

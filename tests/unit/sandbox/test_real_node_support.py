@@ -10,10 +10,12 @@ from typing import Any, cast
 
 import pytest
 
-from podwright.operations.aws import sandbox_server
+from podwright.operations.aws import sandbox_clusters, sandbox_server
+from podwright.operations.aws.account import Account
 from podwright.operations.aws.sandbox_server import Running, SandboxError
 from podwright.operations.commands.sandbox import _write_nodes
 from podwright.planning.helm.operators import NODE_PARTS
+from podwright.sandbox import __main__ as server_main
 from podwright.sandbox.control_plane.cache import Cache
 from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.control_plane.pins import Pins, pins
@@ -224,16 +226,56 @@ def test_nodes_of_a_cluster_that_cannot_be_followed_are_free_again(
 def test_nodes_of_a_deleted_cluster_are_free_again_even_if_they_do_not_stop(
     planes: ControlPlanes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real_nodes = SimpleNamespace(count=planes.real_nodes.take().count)
+    granted = planes.real_nodes.take()
 
     def close() -> None:
         raise TimeoutError("a node does not stop")
 
-    planes._followers[AT] = cast(Any, SimpleNamespace(real_nodes=real_nodes, close=close))
+    planes._followers[AT] = cast(Any, SimpleNamespace(granted=granted, close=close))
     assert planes.real_nodes.take().count == 0
     with pytest.raises(TimeoutError):
         planes.delete(*AT)
     assert planes.real_nodes.take().count == 2
+
+
+def test_the_nodes_of_a_cluster_are_those_that_it_got(planes: ControlPlanes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_planes, "RealNodes", lambda *_: None)
+
+    def followers(*arguments: Any) -> Any:
+        granted = next(item for item in arguments if isinstance(item, Offer))
+        return SimpleNamespace(granted=granted)
+
+    monkeypatch.setattr("podwright.sandbox.eks.control_planes._Followers.of", followers)
+    monkeypatch.setattr(support, "_available_bytes", lambda: 1_700_000_000)
+    assert planes.granted_nodes(*AT).count == 1, "before its nodes start"
+    with pytest.raises(AttributeError):
+        # These followers do nothing.
+        planes.follow(cast(Any, None))
+    # Since then memory is free.
+    monkeypatch.setattr(support, "_available_bytes", lambda: 64_000_000_000)
+    granted = planes.granted_nodes(*AT)
+    assert granted.count == 1
+    assert granted.why_not_more.startswith("1.7 GB of memory are left")
+    assert planes.granted_nodes("us-west-2", "eks-2").count == 2
+
+
+def test_a_server_that_starts_without_free_memory_offers_its_nodes_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = []
+
+    def sandbox(*arguments: Any) -> None:
+        given.append(arguments[-1])
+        raise SystemExit
+
+    monkeypatch.setattr(server_main, "offer", lambda *_: Offer(0, "0.1 GB of memory are left"))
+    monkeypatch.setattr(server_main, "Sandbox", sandbox)
+    listener = SimpleNamespace(getsockname=lambda: ("127.0.0.1", 2))
+    monkeypatch.setattr(server_main, "socket", SimpleNamespace(socket=lambda fileno: listener))
+    monkeypatch.setattr(sys, "argv", ["sandbox", "--real-nodes", "2", "1", str(tmp_path), "3", "4"])
+    with pytest.raises(SystemExit):
+        server_main.main()
+    assert given == [2]
 
 
 def test_memory_is_measured_within_the_limit_of_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,7 +301,10 @@ def test_the_status_says_which_nodes_are_real(capsys: pytest.CaptureFixture[str]
     assert "All other nodes are simulated: their pods run nothing." in printed
     _write_nodes(Running(1, 2, 3, "log", "real", why_simulated="real nodes need Linux"))
     printed = " ".join(capsys.readouterr().out.split())
-    assert printed == "All nodes are simulated, since real nodes need Linux: their pods run nothing."
+    assert printed == (
+        "All nodes are simulated, since real nodes need Linux: their pods run nothing. The sandbox checks this again "
+        "for each new cluster; `podwright status` shows a cluster's result."
+    )
 
 
 @pytest.mark.parametrize(
@@ -270,8 +315,12 @@ def test_the_status_says_which_nodes_are_real(capsys: pytest.CaptureFixture[str]
         (0, "it is no Linux", "no container starts: all nodes are simulated, since it is no Linux"),
     ],
 )
-def test_a_deployment_says_in_a_line_which_nodes_are_real(count: int, reason: str, words: str) -> None:
-    assert Running(1, 2, 3, "log", "real", real_nodes=count, why_simulated=reason).nodes == words
+def test_a_deployment_says_in_a_line_which_nodes_are_real(
+    monkeypatch: pytest.MonkeyPatch, count: int, reason: str, words: str
+) -> None:
+    answer = {"eks-1": {"kubernetes": "real", "missing": [], "real_nodes": count, "why_simulated": reason}}
+    monkeypatch.setattr(sandbox_clusters, "call", lambda *_: answer)
+    assert sandbox_clusters.real_nodes("eks-1", Account("111122223333", "us-west-2", "http://localhost:1", {})) == words
 
 
 @pytest.mark.parametrize(("text", "count"), [("", 2), ("0", 0), ("5", 5)])
