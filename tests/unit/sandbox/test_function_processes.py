@@ -93,7 +93,8 @@ def test_a_function_may_bring_a_module_that_boto3_has_imported(
     (tmp_path / "email").mkdir()
     (tmp_path / "__main__.py").write_text("raise RuntimeError\n")
     code = "import boto3, email.message, os, queue, sys\ndef handler(event, context):\n"
-    code += "    return [queue.Empty, boto3.EMPTY, email.message is boto3.email.message, sys.modules['__main__'].__file__]\n"
+    code += "    same = email.message is boto3.email.message\n"
+    code += "    return [queue.Empty, boto3.EMPTY, same, sys.modules['__main__'].__file__]\n"
     result = json.loads(run(processes, tmp_path, code).answer)["result"]
     assert result[:3] == ["own", "Empty", True]
     assert Path(result[3]).name == "lambda_bootstrap.py"

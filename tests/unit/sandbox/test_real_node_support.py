@@ -262,10 +262,10 @@ def test_the_nodes_of_a_cluster_are_those_that_it_got(planes: ControlPlanes, mon
 def test_a_server_that_starts_without_free_memory_offers_its_nodes_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = []
+    requested = []
 
     def sandbox(*arguments: Any) -> None:
-        given.append(arguments[-1])
+        requested.append(arguments[-1])
         raise SystemExit
 
     monkeypatch.setattr(server_main, "offer", lambda *_: Offer(0, "0.1 GB of memory are left"))
@@ -275,7 +275,7 @@ def test_a_server_that_starts_without_free_memory_offers_its_nodes_later(
     monkeypatch.setattr(sys, "argv", ["sandbox", "--real-nodes", "2", "1", str(tmp_path), "3", "4"])
     with pytest.raises(SystemExit):
         server_main.main()
-    assert given == [2]
+    assert requested == [2]
 
 
 def test_memory_is_measured_within_the_limit_of_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
