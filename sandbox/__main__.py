@@ -2,7 +2,8 @@
 
 Use `podwright sandbox start`. The process inherits its two listening sockets by their file descriptors, loads, prints
 its process id and leaves the terminal; so a caller that waits for the command knows that the sandbox and its clusters
-answer. Without a request for the time of `--idle` it ends as by SIGTERM, and writes down when and why.
+answer. Without a request for the time of `--idle` it ends as by SIGTERM, and writes down when and why. It ends without
+saving its state if DIRECTORY is deleted or moved.
 """
 
 import argparse
@@ -64,7 +65,7 @@ def main() -> None:
     real_slurm = options.kubernetes != "store"
     nodes = offer(options.real_nodes, pins(), Cache.of_user())
     sandbox = Sandbox(
-        options.port, kubernetes_port, options.directory, timing, options.kubernetes, real_slurm, nodes.count
+        options.port, kubernetes_port, options.directory, timing, options.kubernetes, real_slurm, options.real_nodes
     )
     aws, kubernetes = sandbox.mount()
     server = make_server(_HOST, options.port, aws, threaded=True, fd=aws_socket.fileno())
@@ -79,6 +80,8 @@ def main() -> None:
     kinds: dict[str, Any] = {"kubernetes": "store" if store else "real", "slurm": why_none_is_real(real_slurm)}
     kinds |= {"real_nodes": nodes.count, "why_simulated": nodes.why_not_more, "more_real": nodes.action}
     clusters_are = kinds | {"missing_parts": [part.name for part in pins().parts if part.name in missing]}
+    # While it is open, no other folder gets its number.
+    folder = os.open(options.directory, os.O_RDONLY)
     answering = _leave_terminal(options.directory / "server.log", clusters_are)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
@@ -106,6 +109,11 @@ def main() -> None:
         # Not signal.pause(): a signal that reaches another thread does not wake this one, which alone handles it.
         while not options.idle or sandbox.idle_seconds < 60 * options.idle:
             time.sleep(_LISTEN_SECONDS)
+            if not _is_folder(folder, options.directory):
+                logging.warning("the sandbox ends, since its folder was deleted or moved: %s", options.directory)
+                # Another sandbox may have a folder at this path by now.
+                sandbox.snapshots.abandoned = True
+                return
         words = f"on {now():%Y-%m-%d at %H:%M} UTC, after {options.idle:g} minutes without a request"
         (options.directory / IDLE_END).write_text(words)
         logging.warning("the sandbox ended by itself %s", words)
@@ -126,6 +134,14 @@ def _missing_parts(kind: str) -> set[str]:
             f"the control plane lacks {', '.join(missing)}", f"`podwright sandbox kubernetes install`; {MEANWHILE}"
         )
     return set(missing)
+
+
+def _is_folder(folder: int, path: Path) -> bool:
+    """True if an open folder is the one at a path."""
+    try:
+        return os.path.samestat(os.fstat(folder), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _leave_terminal(log: Path, clusters_are: dict[str, Any]) -> int:

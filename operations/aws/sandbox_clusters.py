@@ -1,4 +1,4 @@
-"""What the sandbox makes of an environment's EKS cluster: a real control plane, or a store of objects."""
+"""What the sandbox makes of an environment's EKS cluster: a real control plane with real nodes, or a store."""
 
 from typing import Final
 
@@ -34,3 +34,14 @@ def announce_cluster(environment: Environment, account: Account) -> None:
     if answer["kubernetes"] == "real":
         raise CommandError(lacks, f"{command}, and run this again")
     write_note(f"{_STORE.format(lacks)}\n    → for a real one stop this, and run {command} first")
+
+
+def real_nodes(cluster: str, account: Account) -> str:
+    """Return how many nodes of a real EKS cluster are real, and why not more, as a clause."""
+    described = call(f"{account.endpoint}{CONTROL_PLANE}?account={account.id}", None)[cluster]
+    count, why = described["real_nodes"], described["why_simulated"]
+    reason = f", since {why}" if why else ""
+    if not count:
+        return f"no container starts: all nodes are simulated{reason}"
+    nodes = "the first node is" if count == 1 else f"the first {count} nodes are"
+    return f"{nodes} real, and no container starts on the others{reason}"

@@ -48,9 +48,9 @@ class Running:
     slurm: str | None = None
     """Why Slurm clusters have no real Slurm; empty where they have, None where nothing is on record."""
     real_nodes: int = 0
-    """Nodes of each EKS cluster that are real; the others are simulated."""
+    """Nodes of each EKS cluster that could be real when the server started; the others are simulated."""
     why_simulated: str = ""
-    """Why no more nodes are real; empty where there are as many as desired."""
+    """Why no more nodes could be real; empty where there are as many as desired."""
     more_real: str = ""
     """The user's next step for more real nodes; empty where there are as many as desired."""
     missing_parts: Sequence[str] = ()
@@ -60,15 +60,6 @@ class Running:
     def endpoint(self) -> str:
         """The URL for AWS_ENDPOINT_URL."""
         return f"http://localhost:{self.port}"
-
-    @property
-    def nodes(self) -> str:
-        """How many nodes of an EKS cluster are real, and why not more, as a clause."""
-        reason = f", since {self.why_simulated}" if self.why_simulated else ""
-        if not self.real_nodes:
-            return f"no container starts: all nodes are simulated{reason}"
-        count = "the first node is" if self.real_nodes == 1 else f"the first {self.real_nodes} nodes are"
-        return f"{count} real, and no container starts on the others{reason}"
 
     def environment(self, region: str, account: str = SANDBOX_ACCOUNT) -> dict[str, str]:
         """The variables that point boto3, the AWS CLI and the CDK at an account of the sandbox, and at nothing else."""

@@ -40,6 +40,7 @@ _REAL_NODES = (
     "They report the instance type's, and advertise GPUs, EFA interfaces and Neuron devices that this machine lacks."
 )
 _SIMULATED = "{} nodes are simulated{}: their pods run nothing."
+_CHECKED_AGAIN = "The sandbox checks this again for each new cluster; `podwright status` shows a cluster's result."
 _SLURM = "Slurm clusters have a real Slurm, of Debian's packages."
 _AT_REST = {
     "status": "The sandbox does not run.",
@@ -173,6 +174,8 @@ def _write_nodes(running: Running) -> None:
     write_line(_SIMULATED.format("All other" if count else "All", reason))
     if running.more_real:
         write_line(f"    → {running.more_real}")
+    if reason:
+        write_line(_CHECKED_AGAIN)
 
 
 def _act(args: argparse.Namespace) -> Running | None:

@@ -25,7 +25,7 @@ from ..aws.deployed import eks_cluster, is_store, stand_in_version
 from ..aws.plans import plan
 from ..aws.quarantines import quarantines
 from ..aws.questions import ask_all_or_fail
-from ..aws.sandbox_server import status
+from ..aws.sandbox_clusters import real_nodes
 from ..aws.stacks import stack_resources
 from ..aws.unseen import Unseen, attempt, noted
 from ..cdk.deployment import deployed_stacks
@@ -95,7 +95,7 @@ def _stacks(environment: Environment, account: Account, project: Path) -> Report
             {"name": stack.name, "status": stack.status, "resources": types[stack.name].total()} for stack in stacks
         ],
         "objects": objects,
-        **_sandbox_kubernetes(environment, account, project, bool(objects)),
+        **_sandbox_kubernetes(environment, account, bool(objects)),
         "recorded_only": _recorded_only(account, sum(types.values(), Counter())),
     }
 
@@ -113,14 +113,13 @@ def _budgets(environment: Environment, account: Account) -> Report:
     return {"team_budgets": rows, "team_budgets_unseen": unseen.get("team_budgets", "")}
 
 
-def _sandbox_kubernetes(environment: Environment, account: Account, project: Path, is_there: bool) -> Report:
-    """What Kubernetes is in the sandbox, `real` or `store`, and its version where the cluster's minor is another."""
+def _sandbox_kubernetes(environment: Environment, account: Account, is_there: bool) -> Report:
+    """The sandbox's Kubernetes, `real` or `store`, its version if the cluster has another minor, and its real nodes."""
     if not account.endpoint or not is_there:
         return {"sandbox_kubernetes": "", "sandbox_kubernetes_version": "", "sandbox_nodes": ""}
     cluster = eks_cluster(account, environment)
     kind, version = "store" if is_store(cluster) else "real", stand_in_version(cluster)
-    running = status(project)
-    nodes = running.nodes if running else "no container starts"
+    nodes = real_nodes(cluster["name"], account) if kind == "real" else ""
     return {"sandbox_kubernetes": kind, "sandbox_kubernetes_version": version, "sandbox_nodes": nodes}
 
 

@@ -156,12 +156,13 @@ class Processes:
 
     @property
     def running(self) -> list[Running]:
-        """Those of the record that are alive, in the order of their start."""
+        """Those that are alive, in the order of their start. If the folder is deleted, only those started here."""
         try:
             rows = json.loads((self._folder / _RECORD).read_text(encoding="utf-8"))
         except FileNotFoundError:
-            return []
-        return [item for row in rows if is_alive(item := Running(**row))]
+            rows = []
+        items = dict.fromkeys([*(Running(**row) for row in rows), *self._started])
+        return [item for item in items if is_alive(item)]
 
     def start(self, trusted: Path, *components: Component) -> None:
         """Start components beside each other and wait until all are ready.

@@ -123,7 +123,7 @@ class EksResponse(OwnResponse):
             raise refuse("ResourceInUseException", "Addon already exists.")
         arn = f"arn:aws:eks:{self.region}:{self.current_account}:addon/{values['clusterName']}/{name}/{uuid.uuid4()}"
         version = eks_upgrades.default_addon_version(name, cluster.description["version"])
-        cluster.addons[name] = {
+        addon = {
             **({"addonVersion": version} if version else {}),
             **values,
             "addonArn": arn,
@@ -131,15 +131,18 @@ class EksResponse(OwnResponse):
             "createdAt": now(),
             "modifiedAt": now(),
             "health": {"issues": []},
-            "podIdentityAssociations": self._identities(cluster, values, arn),
+            "podIdentityAssociations": [],
         }
+        cluster.addons[name] = addon
         try:
+            addon["podIdentityAssociations"] = self._identities(cluster, values, arn)
             self._install(values["clusterName"], name)
         except BaseException:
             # The next attempt to create it would be refused otherwise.
-            del cluster.addons[name]
+            cluster.addons.pop(name, None)
+            _remove_identities(cluster, arn)
             raise
-        return ActionResult({"addon": cluster.addons[name]})
+        return ActionResult({"addon": addon})
 
     def _install(self, cluster: str, addon: str) -> None:
         objects = self.service.kubernetes.objects(self.region, cluster)
@@ -176,12 +179,20 @@ class EksResponse(OwnResponse):
         return ActionResult({"update": eks_upgrades.shown(eks_upgrades.new_update("AddonUpdate", []))})
 
     def delete_addon(self) -> ActionResult:
-        addon = self._find(self._cluster().addons, "addonName", "addon")
-        del self._cluster().addons[addon["addonName"]]
-        self.service.control_planes.uninstall(self.region, self.arguments()["clusterName"], addon["addonName"])
-        if addon["addonName"] == ADDON:
-            task_governance.uninstall(self.service.kubernetes.objects(self.region, self.arguments()["clusterName"]))
+        """Delete an add-on with its software and the Pod Identity associations that it owns, or preserve both."""
+        values, cluster = self.arguments(), self._cluster()
+        addon = self._find(cluster.addons, "addonName", "addon")
+        del cluster.addons[addon["addonName"]]
+        if not values.get("preserve"):
+            self._uninstall(cluster, addon)
         return ActionResult({"addon": {**addon, "status": "DELETING"}})
+
+    def _uninstall(self, cluster: EksCluster, addon: JsonObject) -> None:
+        name = cluster.description["name"]
+        _remove_identities(cluster, addon["addonArn"])
+        self.service.control_planes.uninstall(self.region, name, addon["addonName"])
+        if addon["addonName"] == ADDON:
+            task_governance.uninstall(self.service.kubernetes.objects(self.region, name))
 
     def create_access_entry(self) -> ActionResult:
         """Add an access entry. Refused where the cluster authenticates by ConfigMap alone."""
@@ -326,6 +337,13 @@ class EksResponse(OwnResponse):
         if result is None:
             raise refuse("ResourceNotFoundException", f"No {kind} found for {self.arguments()[key]} (sandbox)")
         return result
+
+
+def _remove_identities(cluster: EksCluster, owner: str) -> None:
+    """Remove the Pod Identity associations that an add-on owns, by its ARN."""
+    for identifier, item in list(cluster.identities.items()):
+        if item["ownerArn"] == owner:
+            del cluster.identities[identifier]
 
 
 def _entry_path(principal: str) -> str:

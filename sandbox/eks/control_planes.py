@@ -27,7 +27,7 @@ from ..kubernetes.cluster_objects import ApiError
 from ..kubernetes.secure_server import secure_server
 from ..nodes.cluster_services import cluster_objects
 from ..nodes.real_nodes import NODE_FAULTS, RealNodes
-from ..nodes.support import NodeBudget, obstacle, programs
+from ..nodes.support import NONE_DESIRED, NodeBudget, Offer, obstacle, offer, programs
 from ..protocol.json_objects import JsonObject
 from .compute_domains import ComputeDomains
 from .task_governance import settings
@@ -55,6 +55,8 @@ class Webhooks:
 class _Followers:
     """What plays the nodes of one cluster, and what runs on them."""
 
+    granted: Offer
+    """How many of its nodes are real."""
     kubelets: Kubelets
     real_nodes: RealNodes | None
     real_pods: RealPods | None
@@ -64,16 +66,28 @@ class _Followers:
 
     @classmethod
     def of(
-        cls, plane: ControlPlane, region: str, cluster: str, service: Followed, real_nodes: RealNodes | None
+        cls,
+        plane: ControlPlane,
+        region: str,
+        cluster: str,
+        service: Followed,
+        granted: Offer,
+        real_nodes: RealNodes | None = None,
     ) -> "_Followers":
         """Those of a cluster; the server of its simulated containers' logs serves from here on."""
         answers = KubeletApi(plane.kubeconfig, lambda: service.job_faults)
         logs = secure_server(answers, plane.kubelets.server("kubelet"), clients=plane.kubelets.file)
-        threading.Thread(target=logs.serve_forever, daemon=True, name=f"kubelets of {cluster}").start()
-        at = (plane.kubeconfig, region, cluster)
-        kubelets = Kubelets(*at, logs.server_port, real_nodes)
-        real_pods = RealPods(*at, real_nodes) if real_nodes else None
-        return cls(kubelets, real_nodes, real_pods, PodEnds(*at), ComputeDomains(plane.kubeconfig), logs)
+        try:
+            at = (plane.kubeconfig, region, cluster)
+            kubelets = Kubelets(*at, logs.server_port, real_nodes)
+            real_pods = RealPods(*at, real_nodes) if real_nodes else None
+            domains = ComputeDomains(plane.kubeconfig)
+            followers = cls(granted, kubelets, real_nodes, real_pods, PodEnds(*at), domains, logs)
+            threading.Thread(target=logs.serve_forever, daemon=True, name=f"kubelets of {cluster}").start()
+        except BaseException:
+            logs.server_close()
+            raise
+        return followers
 
     def close(self) -> None:
         """Stop the real nodes, and answer no more for the others."""
@@ -228,8 +242,7 @@ class ControlPlanes:
         for (region, cluster), plane in list(self.planes.items()):
             try:
                 if (region, cluster) not in self._followers:
-                    real_nodes = self._real_nodes(plane, region, cluster)
-                    self._followers[region, cluster] = _Followers.of(plane, region, cluster, service, real_nodes)
+                    self._followers[region, cluster] = self._new_followers(plane, region, cluster, service)
                 followers = self._followers[region, cluster]
                 if ended := plane.restart_ended():
                     logging.warning("%s of %s had ended, and is started again", ", ".join(ended), cluster)
@@ -247,23 +260,33 @@ class ControlPlanes:
                 # Such as a full disk. Other clusters are followed meanwhile.
                 logging.warning("the real nodes of %s are not followed: %s", cluster, error)
 
-    def _real_nodes(self, plane: ControlPlane, region: str, cluster: str) -> RealNodes | None:
-        """The real nodes of a cluster; None where this machine can have none."""
+    def _new_followers(self, plane: ControlPlane, region: str, cluster: str, service: Followed) -> _Followers:
+        """The followers of a cluster, with real nodes if this machine can have some."""
         cache = Cache.of_user()
-        if not self.real_nodes.each or obstacle(plane.pins, cache):
-            return None
+        if not self.real_nodes.each:
+            return _Followers.of(plane, region, cluster, service, Offer(0, NONE_DESIRED))
+        if unusable := obstacle(plane.pins, cache):
+            return _Followers.of(plane, region, cluster, service, Offer(0, *unusable))
         for item in cluster_objects():
             ApiObjects(plane.kubeconfig).apply(item)
         folder = self._folder(region, cluster) / "nodes"
         granted = self.real_nodes.take()
-        if granted.why_not_more:
-            message = "%d nodes of %s are real at most: %s → %s"
-            logging.warning(message, granted.count, cluster, granted.why_not_more, granted.action)
         try:
-            return RealNodes(folder, plane, programs(plane.pins, cache), granted.count)
-        except OSError:
+            if granted.why_not_more:
+                message = "%d nodes of %s are real at most: %s → %s"
+                logging.warning(message, granted.count, cluster, granted.why_not_more, granted.action)
+            real_nodes = RealNodes(folder, plane, programs(plane.pins, cache), granted.count)
+            return _Followers.of(plane, region, cluster, service, granted, real_nodes)
+        except BaseException:
+            # The next attempt takes nodes again.
             self.real_nodes.give_back(granted.count)
             raise
+
+    def granted_nodes(self, region: str, cluster: str) -> Offer:
+        """Return how many nodes of a cluster are real; before its nodes start, how many could be."""
+        if followers := self._followers.get((region, cluster)):
+            return followers.granted
+        return offer(self.real_nodes.each, pins(), Cache.of_user())
 
     def real_nodes_with(self, name: str) -> RealNodes:
         """Return the real nodes of the cluster that has a running one of this name. Raises ValueError if none has."""
@@ -279,9 +302,10 @@ class ControlPlanes:
     def delete(self, region: str, cluster: str) -> None:
         """Stop a cluster's control plane, and forget what it held."""
         if followers := self._followers.pop((region, cluster), None):
-            followers.close()
-            if followers.real_nodes:
-                self.real_nodes.give_back(followers.real_nodes.count)
+            try:
+                followers.close()
+            finally:
+                self.real_nodes.give_back(followers.granted.count)
         if plane := self.planes.pop((region, cluster), None):
             plane.stop()
         if self.is_real(region, cluster):

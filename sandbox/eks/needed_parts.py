@@ -1,7 +1,8 @@
 """The parts of the control plane that environments need, as a deployment announces them.
 
 `PUT /podwright/control-plane` takes `{"two-teams": ["kueue"]}` and answers with what the cluster of each environment is
-or becomes, and the parts that it lacks; `GET` answers for every environment that was announced.
+or becomes, and the parts that it lacks. `GET` answers for every environment that was announced, and for each
+cluster by its name: also how many nodes of a real one are real.
 """
 
 import json
@@ -31,8 +32,8 @@ def serve(eks: Eks, environ: dict[str, Any], start_response: Any) -> Iterable[by
         except (ValidationError, ValueError) as error:
             return Response(f"{error}\n", 400)(environ, start_response)
         eks.control_planes.note_needs(needs)
-        environments = [*needs]
+        names = {*needs}
     else:
-        environments = eks.control_planes.announced
-    described = {name: eks.control_plane(name) for name in environments}
+        names = {*eks.control_planes.announced, *(cluster for _, cluster in list(eks.clusters))}
+    described = {name: eks.control_plane(name) for name in sorted(names)}
     return Response(json.dumps(described), content_type="application/json")(environ, start_response)

@@ -10,6 +10,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...config.errors import CommandError
 from ...planning.cost.cost_tags import ENVIRONMENT_TAG
@@ -167,16 +168,28 @@ class Eks:
         # What really answers, which may be of another minor version than the cluster.
         description["platformVersion"] = f"kubernetes.{plane.version}"
 
-    def control_plane(self, environment: str) -> JsonObject:
-        """Describe what the cluster of an environment is or becomes, `real` or `store`, and the parts that it lacks."""
+    def control_plane(self, name: str) -> JsonObject:
+        """Describe what a cluster is or becomes, `real` or `store`, and the parts that it lacks.
+
+        A real cluster that exists has `real_nodes`, the number of its first nodes that are real, and `why_simulated`.
+
+        Args:
+            name: The cluster's, or its environment's.
+        """
         planes = self.control_planes
-        clusters = [at for at, cluster in self.clusters.items() if _environment(cluster.description) == environment]
+        described = {at: cluster.description for at, cluster in list(self.clusters.items())}
+        clusters = [at for at, item in described.items() if name in (item["name"], _environment(item))]
         if clusters:
             real = any(planes.is_real(*at) for at in clusters)
         else:
-            real = planes.new_clusters != "store" and (planes.new_clusters == "real" or not planes.missing(environment))
+            real = planes.new_clusters != "store" and (planes.new_clusters == "real" or not planes.missing(name))
         asked = real or (not clusters and planes.new_clusters == "installed")
-        return {"kubernetes": "real" if real else "store", "missing": planes.missing(environment) if asked else []}
+        nodes = dict[str, Any]()
+        if clusters and real:
+            granted = planes.granted_nodes(*clusters[0])
+            nodes = {"real_nodes": granted.count, "why_simulated": granted.why_not_more}
+        missing = planes.missing(name) if asked else []
+        return {"kubernetes": "real" if real else "store", "missing": missing} | nodes
 
     def resume(self) -> list[str]:
         """Start the control planes that ran when the sandbox was stopped, beside each other, and wait for them.

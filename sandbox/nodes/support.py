@@ -34,7 +34,8 @@ _PROBE: Final = [
 _BYTES_OF_NODE: Final = 600_000_000
 """Memory that a node is expected to take with its pods; its own programs take 360 MB."""
 _BYTES_KEPT: Final = 1_000_000_000
-_AGAIN: Final = "stop and start the sandbox"
+NONE_DESIRED: Final = "`--real-nodes` is 0"
+"""Why no node is real where the user wants none."""
 
 
 class Offer(NamedTuple):
@@ -63,11 +64,11 @@ def obstacle(pins: Pins, cache: Cache) -> Obstacle | None:
     absent += [_PLUGINS] * (not (Path(CNI) / "ptp").exists())
     if absent:
         reason = "real nodes need programs that are not installed"
-        return Obstacle(reason, f"`apt-get install {' '.join(absent)}`, then {_AGAIN}")
+        return Obstacle(reason, f"`apt-get install {' '.join(absent)}`")
     absent = [name for name in NODE_PARTS if cache.state(pins.part(name)) is not State.INSTALLED]
     if absent:
         reason = f"real nodes need {' and '.join(absent)}"
-        return Obstacle(reason, f"`podwright sandbox kubernetes install`, then {_AGAIN}")
+        return Obstacle(reason, "`podwright sandbox kubernetes install`")
     kubelet = pins.part("kubelet")
     behind = _minor(pins.minor) - _minor(minor_of(kubelet.version))
     if not 0 <= behind <= _SKEW:
@@ -99,7 +100,7 @@ def offer(desired: int, pins: Pins, cache: Cache) -> Offer:
         cache: Cache that the parts are installed in.
     """
     if not desired:
-        return Offer(0, "`--real-nodes` is 0")
+        return Offer(0, NONE_DESIRED)
     if unusable := obstacle(pins, cache):
         return Offer(0, *unusable)
     return _limited(desired, _affordable())
@@ -140,7 +141,7 @@ def _limited(desired: int, affordable: int) -> Offer:
         affordable,
         f"{_available_bytes() / 1e9:.1f} GB of memory are left for this and other clusters, and a real node takes "
         f"{_BYTES_OF_NODE / 1e9} GB",
-        f"free memory, then {_AGAIN}",
+        "free memory",
     )
 
 

@@ -152,11 +152,15 @@ class Snapshots:
         self.collect, self.restore = collect, restore
         self.foreign = False
         """Whether `load` found a snapshot of another version and left it alone."""
+        self.abandoned = False
+        """True once nothing is saved any longer, because the directory was deleted."""
         self._saving = threading.Lock()
 
     def save(self) -> None:
         """Write a snapshot; while others change the state, try again until a whole one is through."""
         with self._saving:
+            if self.abandoned:
+                return
             partial = self.file.with_suffix(".new")
             for attempt in range(_ATTEMPTS):
                 try:

@@ -1,6 +1,7 @@
 """Processes of Lambda functions, forked from one that has imported boto3: an import takes half a CPU second.
 
-Each fork sees only its own invocation's environment variables, working directory and modules.
+Each fork sees only its own invocation's environment variables and working directory, and none of the modules that other
+invocations have imported. Modules that boto3 has imported stay, unless the function's folders contain one of that name.
 """
 
 import json
@@ -80,10 +81,23 @@ class FunctionProcesses:
 
     def _fork(self, descriptors: list[int]) -> None:
         with self._lock:
-            if self._parent is not None and self._parent.poll() is not None:
+            try:
+                self._send(descriptors)
+            except ConnectionError:
+                # The process was killed before it received them, so no function runs yet.
                 self.close()
-            connection = self._connection or self._start()
-            socket.send_fds(connection, [b"."], descriptors)
+                self._send(descriptors)
+
+    def _send(self, descriptors: list[int]) -> None:
+        """Send descriptors, and wait until they are received: macOS loses those that their sender closes before.
+
+        Raises:
+            ConnectionError: The process that forks has ended before it received them.
+        """
+        connection = self._connection or self._start()
+        socket.send_fds(connection, [b"."], descriptors)
+        if not connection.recv(1):
+            raise ConnectionResetError("the process that forks functions has ended")
 
     def _start(self) -> socket.socket:
         """Start the process that imports boto3. It ends when the sandbox closes the socket or dies."""

@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 import traceback
+from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -43,13 +44,8 @@ def main() -> None:
     """Run one invocation in each process that is forked here."""
     runtime = Path(sys.argv[2])
     invocation, answer = _next_invocation(socket.socket(fileno=int(sys.argv[1])), runtime)
-    own = invocation["Path"]
-    packages = {package.stem for package in runtime.iterdir()}
-    if any(Path(folder, package.name).exists() for folder in own for package in runtime.iterdir()):
-        # A function that brings its own boto3 gets that one.
-        for name in [name for name in sys.modules if name.partition(".")[0] in packages]:
-            del sys.modules[name]
-    sys.path[:0] = own
+    sys.path[:0] = invocation["Path"]
+    _forget_replaced(invocation["Path"], {package.stem for package in runtime.iterdir()})
     pause, scale = time.sleep, invocation["SleepScale"]
     # A handler that waits for something real waits as much shorter as the sandbox is faster.
     time.sleep = lambda seconds: pause(seconds * scale)
@@ -69,6 +65,33 @@ def main() -> None:
         answer.write(text)
 
 
+def _forget_replaced(folders: list[str], packages: set[str]) -> None:
+    """Let imports find the function's modules in place of imported ones of the same names.
+
+    Modules that have imported those keep them. This function searches no archives, such as eggs.
+
+    Args:
+        folders: Folders of the function and its layers.
+        packages: Packages of the runtime, boto3 among them.
+    """
+    brought = {file.name.partition(".")[0] for folder in folders for file in Path(folder).glob("*")}
+    replaced = {name for name in brought.intersection(sys.modules) if _is_imported_from(name, folders)}
+    if replaced & packages:
+        # A function that brings its own botocore gets a boto3 that uses it.
+        replaced |= packages
+    for name in [name for name in sys.modules if name.partition(".")[0] in replaced]:
+        del sys.modules[name]
+
+
+def _is_imported_from(name: str, folders: list[str]) -> bool:
+    """True if an import of this name finds a module in these folders, which are the first of sys.path."""
+    if name == "__main__" or BuiltinImporter.find_spec(name) or FrozenImporter.find_spec(name):
+        return False
+    spec = PathFinder.find_spec(name, folders)
+    # A folder without __init__.py is a package only if no other folder of sys.path has a module of that name.
+    return spec is not None and spec.origin is not None
+
+
 def _next_invocation(connection: socket.socket, runtime: Path) -> tuple[dict[str, Any], TextIO]:
     """Fork a process for each invocation; return in the process that runs it, with the file for its answer."""
     sys.path.insert(0, str(runtime))
@@ -81,6 +104,7 @@ def _next_invocation(connection: socket.socket, runtime: Path) -> tuple[dict[str
         message, descriptors, _, _ = socket.recv_fds(connection, 1, 3)
         if not message:
             sys.exit()
+        connection.sendall(b".")
         if not os.fork():
             break
         for descriptor in descriptors:

@@ -129,13 +129,18 @@ class Controller:
         """Find the files over their budget. Another run of each, alone, has to confirm the first."""
         records.write(self._measured, self._root / ".podwright/tests/durations.csv")
         factor = records.inflation(self._recorded, self._measured)
-        first = sorted(records.over_budget(self._recorded, self._measured, factor))
+        over = records.over_budget(self._recorded, self._measured, factor)
+        # The report has a file that failed already.
+        first = sorted(over.keys() - self._failed)
         if not first:
             return
         self._write(session, f"\nover their budget, so run again alone: {', '.join(first)}\n")
         self._measuring_again = True
+        for file in first:
+            del self._measured[file]
         self._run(session, first, 1)
-        again = {file: self._measured[file] for file in first}
+        # A file whose shard dies has no second measurement, and the run has failed.
+        again = {file: self._measured[file] for file in first if file in self._measured}
         self._over = records.over_budget(self._recorded, again, factor)
 
     def _run(self, session: pytest.Session, files: list[str], shards: int) -> None:
@@ -179,7 +184,7 @@ class Controller:
                 file = worklist.take(process.number)
                 process.file = file or ""
                 process.connection.send(file)
-            case ("collected", _, _) if self._measuring_again:
+            case ("collected", _, _) | ("deselected", _) if self._measuring_again:
                 pass
             case ("collected", file, tests):
                 self._tests[file] = tests

@@ -302,6 +302,19 @@ def test_an_addon_brings_its_kinds(cluster: Cluster, aws: Aws) -> None:
     assert cluster.get(path)["items"] == []
 
 
+@pytest.mark.parametrize("preserve", [False, True])
+def test_an_addon_is_deleted_with_its_pod_identity_associations(cluster: Cluster, aws: Aws, preserve: bool) -> None:
+    eks, of_cluster = aws("eks"), {"clusterName": cluster.name}
+    role, account = cluster.around.role, f"account-{preserve}"
+    addon = {"addonName": "vpc-cni", "podIdentityAssociations": [{"serviceAccount": account, "roleArn": role}]}
+    eks.create_addon(**of_cluster, **addon)
+    eks.create_pod_identity_association(**of_cluster, namespace="team", serviceAccount=f"own-{preserve}", roleArn=role)
+    eks.delete_addon(**of_cluster, addonName="vpc-cni", preserve=preserve)
+    left = {item["serviceAccount"] for item in eks.list_pod_identity_associations(**of_cluster)["associations"]}
+    assert f"own-{preserve}" in left
+    assert (account in left) == preserve
+
+
 def test_eks_keeps_to_its_rules(cluster: Cluster, aws: Aws) -> None:
     eks = aws("eks")
     with pytest.raises(ClientError, match="ResourceInUseException"):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import time
@@ -189,6 +190,27 @@ def test_reset_forgets(project: Path) -> None:
     assert not server.reset(project)
     again = server.start(project, port=0)
     assert clients(again)("s3").list_buckets()["Buckets"] == []
+
+
+def test_a_sandbox_whose_folder_is_deleted_ends_and_leaves_the_next_one_alone(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, folder = server.start(project, port=0), project / server.STATE_DIRECTORY
+    clients(first)("sns").create_topic(Name="of-first")
+    shutil.rmtree(folder)
+    # The first would save into the folder of the next.
+    folder.mkdir()
+    assert cli.main(["sandbox", "status", "--project", str(project)]) == 1
+    assert cli.main(["sandbox", "stop", "--project", str(project)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("The sandbox does not run.\nThe sandbox is stopped;")
+    assert printed.err == ""
+    second = server.start(project, port=0)
+    until(lambda: not server._is_ours(first), "the first server has ended")
+    assert server.status(project) == second
+    assert clients(second)("sns").list_topics()["Topics"] == []
+    snapshot = folder / "snapshot"
+    assert not snapshot.exists() or b"of-first" not in snapshot.read_bytes()
 
 
 def test_a_damaged_snapshot_is_named(project: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from loopback import Call, Reply, serving
+from podwright.config.catalog.sandbox_account import CONTROL_PLANE
 from podwright.config.settings.environment import Environment
 from podwright.operations.aws.account import Account
 from podwright.operations.live import cluster_table
@@ -268,13 +269,16 @@ def test_the_sandbox_says_what_kubernetes_is(
     shown: str,
     differs: bool,
 ) -> None:
-    cluster = {"endpoint": endpoint, "version": "1.34", "platformVersion": version}
+    cluster = {"name": "eks", "endpoint": endpoint, "version": "1.34", "platformVersion": version}
+    answers = {CONTROL_PLANE: {"eks": {"real_nodes": 1, "why_simulated": "memory is short"}}}
     monkeypatch.setattr(cluster_table, "applied_objects", lambda *_: [{"namespace": "", "kind": "Node", "name": "a"}])
     monkeypatch.setattr(cluster_table, "eks_cluster", lambda *_: cluster)
-    with serving(lambda _: Reply(body=b"[]")) as sandbox:
+    with serving(lambda call: Reply(body=json.dumps(answers.get(call.path.partition("?")[0], [])).encode())) as sandbox:
         text = " ".join(" ".join(line) for line in printed(found(tmp_path, nodes(1), sandbox.url), capsys))
     assert shown in text
     assert ("another minor version" in text) == differs
+    nodes_words = "the first node is real, and no container starts on the others, since memory is short."
+    assert (nodes_words in text) == version.startswith("kubernetes.")
 
 
 PAPER = {"paper": {"begin": "2026-01-01", "end": "2199-01-01", "teams": {"research": {"quota": {"h200": 0}}}}}

@@ -245,6 +245,32 @@ def test_a_file_over_its_budget_that_keeps_it_alone_fails_no_run(suite: Suite) -
     assert "2 passed" in result.stdout
 
 
+def test_a_second_measurement_reports_no_test_twice(suite: Suite) -> None:
+    busy = "import os, pathlib, time\n\ndef test_busy():\n    again = pathlib.Path(f'{__file__}.ran').exists()\n"
+    busy += "    pathlib.Path(f'{__file__}.ran').touch()\n    end = time.process_time() + 1.5 * (not again)\n"
+    busy += "    while time.process_time() < end:\n        pass\n"
+    suite.add(
+        "conftest.py",
+        "def pytest_collection_modifyitems(config, items):\n"
+        "    others = [item for item in items if item.name == 'test_other']\n"
+        "    items[:] = [item for item in items if item not in others]\n"
+        "    config.hook.pytest_deselected(items=others)\n",
+    )
+    files = [
+        suite.add("test_dies.py", f"{busy}    if again:\n        os.kill(os.getpid(), 9)\n"),
+        suite.add("test_fails.py", f"{busy}    assert False\n"),
+        suite.add("test_slow.py", f"{busy}\ndef test_other():\n    pass\n"),
+    ]
+    records.write({file: Record(0.5, 1) for file in files}, suite.root / "tests/durations.csv")
+    result = suite.run("--shards", "2", spare_seconds=0.5)
+    assert result.returncode == 1, result.stdout
+    assert "over their budget, so run again alone: tests/test_dies.py, tests/test_slow.py\n" in result.stdout
+    assert "ended with signal SIGKILL while it ran tests/test_dies.py::test_busy" in result.stdout
+    assert "2 failed, 2 passed, 1 deselected" in result.stdout
+    # The first measurement alone is over the budget of each.
+    assert "test files over their budget" not in result.stdout
+
+
 def test_a_file_that_fails_keeps_its_record(suite: Suite) -> None:
     suite.add("test_a.py", "def test_fails():\n    assert False\n")
     suite.add("test_b.py")

@@ -756,6 +756,21 @@ def test_what_holds_data_ends_last_and_has_longer_to_end(tmp_path: Path, monkeyp
     processes.stop()
 
 
+def test_a_process_whose_folder_is_deleted_is_killed_if_it_does_not_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An API server without etcd does not end by itself."""
+    monkeypatch.setattr(control_plane_processes, "_STOP_SECONDS", {False: 0.2, True: 0.2})
+    port, folder = str(Ports.free().api), tmp_path / "processes"
+    processes = Processes(folder)
+    command = [sys.executable, "-c", STUBBORN + SERVER, port]
+    processes.start(tmp_path, Component("stubborn", command, f"http://127.0.0.1:{port}/"))
+    shutil.rmtree(folder)
+    (started,) = processes.running
+    processes.stop()
+    assert not is_alive(started)
+
+
 def test_a_process_that_ends_at_its_start_says_why(tmp_path: Path) -> None:
     processes = Processes(tmp_path)
     failing = program(tmp_path / "failing.sh", "echo bind: address already in use; exit 1")

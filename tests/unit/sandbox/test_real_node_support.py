@@ -5,17 +5,26 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from podwright.operations.aws import sandbox_server
+from podwright.operations.aws import sandbox_clusters, sandbox_server
+from podwright.operations.aws.account import Account
 from podwright.operations.aws.sandbox_server import Running, SandboxError
 from podwright.operations.commands.sandbox import _write_nodes
 from podwright.planning.helm.operators import NODE_PARTS
+from podwright.sandbox import __main__ as server_main
 from podwright.sandbox.control_plane.cache import Cache
+from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.control_plane.pins import Pins, minor_of, pins
+from podwright.sandbox.eks import control_planes
+from podwright.sandbox.eks.control_planes import ControlPlanes, Webhooks
 from podwright.sandbox.nodes import cgroups, settings, support
 from podwright.sandbox.nodes.support import NodeBudget, Offer, obstacle, offer
+
+AT = ("us-west-2", "eks-1")
 
 
 @pytest.fixture
@@ -66,18 +75,18 @@ def test_absent_programs_are_named_by_their_packages(
     cache: Cache, monkeypatch: pytest.MonkeyPatch, program: str, package: str
 ) -> None:
     monkeypatch.setattr(support.shutil, "which", lambda name: None if name == program else name)
-    action = f"`apt-get install {package}`, then stop and start the sandbox"
+    action = f"`apt-get install {package}`"
     assert obstacle(pins(), cache) == ("real nodes need programs that are not installed", action)
 
 
 def test_the_plugins_of_the_network_are_a_package(cache: Cache) -> None:
     Path(support.CNI, "ptp").unlink()
-    assert "→ `apt-get install containernetworking-plugins`, then" in str(obstacle(pins(), cache))
+    assert "→ `apt-get install containernetworking-plugins`" in str(obstacle(pins(), cache))
 
 
 def test_the_kubelet_is_a_part_of_the_control_plane(cache: Cache) -> None:
     cache.folder(pins().part("kubelet")).rename(cache.root / "other")
-    action = "`podwright sandbox kubernetes install`, then stop and start the sandbox"
+    action = "`podwright sandbox kubernetes install`"
     assert obstacle(pins(), cache) == ("real nodes need kubelet", action)
 
 
@@ -197,6 +206,88 @@ def test_all_clusters_of_a_server_share_its_memory(cache: Cache, monkeypatch: py
     assert granted.why_not_more.startswith("1.7 GB of memory are left for this and other clusters, and a real node ")
 
 
+@pytest.fixture
+def planes(cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ControlPlanes:
+    """Control planes of a cluster that gets two real nodes, of the two that this machine can have."""
+    monkeypatch.setattr(support, "_available_bytes", lambda: 2_300_000_000)
+    monkeypatch.setattr(control_planes, "obstacle", lambda *_: "")
+    monkeypatch.setattr(control_planes, "cluster_objects", list)
+    monkeypatch.setattr(control_planes.Cache, "of_user", lambda: cache)
+    planes = ControlPlanes(tmp_path, "111122223333", Webhooks("", tmp_path, ""), "real", real_nodes=NodeBudget(2))
+    planes.planes[AT] = cast(ControlPlane, SimpleNamespace(pins=pins(), kubeconfig=None, stop=lambda: None))
+    return planes
+
+
+@pytest.mark.parametrize("failing", ["RealNodes", "_Followers.of"])
+def test_nodes_of_a_cluster_that_cannot_be_followed_are_free_again(
+    planes: ControlPlanes, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no threads are left")
+
+    monkeypatch.setattr(control_planes, "RealNodes", lambda *_: None)
+    monkeypatch.setattr(f"podwright.sandbox.eks.control_planes.{failing}", fail)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="no threads are left"):
+            planes.follow(cast(Any, None))
+    assert planes.real_nodes.take().count == 2
+
+
+def test_nodes_of_a_deleted_cluster_are_free_again_even_if_they_do_not_stop(
+    planes: ControlPlanes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    granted = planes.real_nodes.take()
+
+    def close() -> None:
+        raise TimeoutError("a node does not stop")
+
+    planes._followers[AT] = cast(Any, SimpleNamespace(granted=granted, close=close))
+    assert planes.real_nodes.take().count == 0
+    with pytest.raises(TimeoutError):
+        planes.delete(*AT)
+    assert planes.real_nodes.take().count == 2
+
+
+def test_the_nodes_of_a_cluster_are_those_that_it_got(planes: ControlPlanes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_planes, "RealNodes", lambda *_: None)
+
+    def followers(*arguments: Any) -> Any:
+        granted = next(item for item in arguments if isinstance(item, Offer))
+        return SimpleNamespace(granted=granted)
+
+    monkeypatch.setattr("podwright.sandbox.eks.control_planes._Followers.of", followers)
+    monkeypatch.setattr(support, "_available_bytes", lambda: 1_700_000_000)
+    assert planes.granted_nodes(*AT).count == 1, "before its nodes start"
+    with pytest.raises(AttributeError):
+        # These followers do nothing.
+        planes.follow(cast(Any, None))
+    # Since then memory is free.
+    monkeypatch.setattr(support, "_available_bytes", lambda: 64_000_000_000)
+    granted = planes.granted_nodes(*AT)
+    assert granted.count == 1
+    assert granted.why_not_more.startswith("1.7 GB of memory are left")
+    assert planes.granted_nodes("us-west-2", "eks-2").count == 2
+
+
+def test_a_server_that_starts_without_free_memory_offers_its_nodes_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requested = []
+
+    def sandbox(*arguments: Any) -> None:
+        requested.append(arguments[-1])
+        raise SystemExit
+
+    monkeypatch.setattr(server_main, "offer", lambda *_: Offer(0, "0.1 GB of memory are left"))
+    monkeypatch.setattr(server_main, "Sandbox", sandbox)
+    listener = SimpleNamespace(getsockname=lambda: ("127.0.0.1", 2))
+    monkeypatch.setattr(server_main, "socket", SimpleNamespace(socket=lambda fileno: listener))
+    monkeypatch.setattr(sys, "argv", ["sandbox", "--real-nodes", "2", "1", str(tmp_path), "3", "4"])
+    with pytest.raises(SystemExit):
+        server_main.main()
+    assert requested == [2]
+
+
 def test_memory_is_measured_within_the_limit_of_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cgroups, "memory_left", lambda: 5)
     assert support._available_bytes() == 5
@@ -222,6 +313,7 @@ def test_the_status_says_which_nodes_are_real(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out.splitlines() == [
         "All nodes are simulated, since real nodes need Linux: their pods run nothing.",
         "    → run it on Linux",
+        "The sandbox checks this again for each new cluster; `podwright status` shows a cluster's result.",
     ]
 
 
@@ -233,8 +325,12 @@ def test_the_status_says_which_nodes_are_real(capsys: pytest.CaptureFixture[str]
         (0, "it is no Linux", "no container starts: all nodes are simulated, since it is no Linux"),
     ],
 )
-def test_a_deployment_says_in_a_line_which_nodes_are_real(count: int, reason: str, words: str) -> None:
-    assert Running(1, 2, 3, "log", "real", real_nodes=count, why_simulated=reason).nodes == words
+def test_a_deployment_says_in_a_line_which_nodes_are_real(
+    monkeypatch: pytest.MonkeyPatch, count: int, reason: str, words: str
+) -> None:
+    answer = {"eks-1": {"kubernetes": "real", "missing": [], "real_nodes": count, "why_simulated": reason}}
+    monkeypatch.setattr(sandbox_clusters, "call", lambda *_: answer)
+    assert sandbox_clusters.real_nodes("eks-1", Account("111122223333", "us-west-2", "http://localhost:1", {})) == words
 
 
 @pytest.mark.parametrize(("text", "count"), [("", 2), ("0", 0), ("5", 5)])

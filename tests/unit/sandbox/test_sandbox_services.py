@@ -391,21 +391,37 @@ def test_an_add_on_that_could_not_be_installed_can_be_created_again() -> None:
     cluster = EksCluster({"name": "c", "arn": "arn:c", "version": "1.34", "status": "ACTIVE"})
     failures = [CommandError("no port is free", "stop a program"), None]
 
-    def install(*_: str) -> None:
-        if failure := failures.pop(0):
-            raise failure
+    class Api(EksResponse):
+        """The API of one cluster, whose installations fail as long as there are failures."""
 
-    parts = {
-        "arguments": lambda: {"clusterName": "c", "addonName": "cert-manager"},
-        "_cluster": lambda: cluster,
-        "_identities": lambda *_: [],
-        "_install": install,
-        "region": REGION,
-        "current_account": "111122223333",
-    }
-    api = cast(EksResponse, SimpleNamespace(**parts))
+        region = REGION
+
+        def __init__(self) -> None:
+            self.current_account = "111122223333"
+
+        def arguments(self) -> dict[str, Any]:
+            associations = [{"serviceAccount": name, "roleArn": "arn:role"} for name in ("one", "two")]
+            return {"clusterName": "c", "addonName": "cert-manager", "podIdentityAssociations": associations}
+
+        def _cluster(self, key: str = "clusterName") -> EksCluster:
+            return cluster
+
+        def _install(self, cluster: str, addon: str) -> None:
+            if failure := failures.pop(0):
+                raise failure
+
+    other = Api()._add_identity(cluster, {"clusterName": "c", "namespace": "kube-system", "serviceAccount": "three"})
     with pytest.raises(CommandError, match="no port is free"):
-        EksResponse.create_addon(api)
-    assert cluster.addons == {}
-    EksResponse.create_addon(api)
-    assert cluster.addons["cert-manager"]["status"] == "ACTIVE"
+        Api().create_addon()
+    assert (cluster.addons, [*cluster.identities.values()]) == ({}, [other])
+    Api()._add_identity(cluster, {"clusterName": "c", "namespace": "kube-system", "serviceAccount": "two"})
+    with pytest.raises(Refusal, match="Association already exists"):
+        Api().create_addon()
+    assert (cluster.addons, len(cluster.identities)) == ({}, 2)
+    del cluster.identities[[*cluster.identities][-1]]
+    Api().create_addon()
+    addon = cluster.addons["cert-manager"]
+    assert addon["status"] == "ACTIVE"
+    owned = [item["associationArn"] for item in cluster.identities.values() if item["ownerArn"] == addon["addonArn"]]
+    assert len(owned) == 2
+    assert addon["podIdentityAssociations"] == owned
