@@ -62,7 +62,7 @@ jobs:
       max_replicas: 2
       step: 1
       scaling_timeout_seconds: 1
-      graceful_shutdown_timeout_seconds: 60
+      graceful_shutdown_timeout_seconds: 30
       faulty_scale_down_timeout_seconds: 3600
       extra_priority: fine-tuning
     restarts: {{before_full: 100}}
