@@ -1,6 +1,6 @@
 """A stand-in for HyperPod's training operator, started with --kubeconfig=FILE and --port=PORT.
 
-AWS's own is closed. This one does what AWS documents, for the clusters of the sandbox that have a control plane.
+AWS's operator is closed. This one implements AWS's documentation on clusters of the sandbox with a control plane.
 """
 
 import argparse
@@ -18,15 +18,15 @@ from .watches import Worklist, registry
 
 
 def main() -> None:
-    """Operate until SIGTERM, or until something unexpected happens."""
+    """Operate until SIGTERM or an unexpected error."""
     parser = argparse.ArgumentParser(prog="podwright.sandbox.training_operator")
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--port", type=int, required=True, help="answers 200 at /readyz")
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO)
-    # Every change of every object otherwise.
+    # At level INFO it logs every change of every object.
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)
-    # The client forwards ports in threads, which fail where a container does not listen yet.
+    # The client forwards ports in threads, which fail if a container does not listen yet.
     threading.excepthook = lambda failure: logging.info("%s: %s", failure.thread, failure.exc_value)
     time_scale = float(os.environ.get(TIME_SCALE, "1"))
     asyncio.run(_operate(options.kubeconfig, options.port, time_scale))

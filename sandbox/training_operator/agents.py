@@ -137,7 +137,7 @@ def plan(
     timeout: int | None,
     log_rules: Sequence[Manifest] = (),
 ) -> Plan:
-    """Plan the next requests to the agents of a job from the states of all of them.
+    """Plan the next requests to the agents of a job from the states of all its agents.
 
     Processes start when all agents are ready. If some are ready and others run or are complete, because a pod was
     replaced or the job grew, the others stop first. If the job has shrunk, all stop. When all are complete, the agents

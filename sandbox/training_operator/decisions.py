@@ -1,4 +1,4 @@
-"""What has to be done for a job, from what is there: a pure function, without clock and API server."""
+"""Decides the next writes for a job from its observed objects: pure functions, without clock and API server."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,13 +16,13 @@ from .workloads import admitted_at as admitted_since
 from .workloads import condition, finished, is_evicted, readiness, returned
 
 _PATIENCE: Final = timedelta(seconds=5)
-"""With the node that Kueue has chosen for a pod. One made anew gets the node that Kueue has chosen since."""
+"""Time for a pod to fit on the node that Kueue chose. The operator then creates it again with the current choice."""
 _DEADLINES: Final = {"Starting": "startupDeadlineSeconds", "Faulted": "faultDeadlineSeconds"}
 
 
 @dataclass(frozen=True, slots=True)
 class NewPod:
-    """A pod to be made."""
+    """A pod to create."""
 
     claim: Claim
     slot: Slot
@@ -30,13 +30,13 @@ class NewPod:
 
 @dataclass
 class Decision:
-    """What has to be written, in this order."""
+    """The next writes, in this order."""
 
     status: Manifest
-    """Fields of the job's status; None takes one away."""
+    """Fields of the job's status; None removes a field."""
     deleted_pods: list[str] = field(default_factory=list)
     grace_seconds: int | None = None
-    """How long these pods may take to end; that of the pods themselves where it is None."""
+    """Grace period of the deleted pods in seconds; None for the pods' own."""
     pods: list[NewPod] = field(default_factory=list)
     size: int = 0
     """Pods that the job runs with; 0 if it waits or has ended, so that its processes must not start."""
@@ -45,19 +45,19 @@ class Decision:
     conditions: dict[str, list[Manifest]] = field(default_factory=dict)
     """The operator's own conditions of Workloads."""
     returned: dict[str, list[Manifest]] = field(default_factory=dict)
-    """All conditions of Workloads that hold no quota any more."""
+    """All conditions of Workloads that no longer hold quota."""
     job_goes: bool = False
     again: datetime | None = None
-    """When to decide again, whatever happens."""
+    """Time of the next decision if no object changes before it."""
 
     def by(self, time: datetime | None) -> None:
-        """Decide again at a time, or before it."""
+        """Decide again at this time or earlier."""
         if time is not None:
             self.again = min(time, self.again or time)
 
 
 def decide(observed: Observed) -> Decision:
-    """What has to be done for a job."""
+    """Return the next writes for a job."""
     job = observed.job
     if job.condition("Completed") or job.condition("Failed"):
         return _end(observed)
@@ -69,7 +69,7 @@ def decide(observed: Observed) -> Decision:
 
 
 def _wait(observed: Observed) -> Decision:
-    """Stop the pods of a job that may not run, or not yet."""
+    """Stop the pods of a job that is suspended or waits in its queue."""
     job = observed.job
     reason = "Suspended" if job.policy.get("suspend") else "Queued"
     message = "runPolicy.suspend is set" if reason == "Suspended" else f"waits in {job.queue}"
@@ -81,14 +81,14 @@ def _wait(observed: Observed) -> Decision:
 
 
 def _stop(observed: Observed, names: Mapping[str, object] | Sequence[str], decision: Decision) -> None:
-    """Delete pods; those of an elastic job may save a checkpoint."""
+    """Delete pods. Those of an elastic job get time to save a checkpoint."""
     decision.deleted_pods += [name for name in names if not is_going(observed.pods[name])]
     timeout = observed.job.elastic.get("gracefulShutdownTimeoutInSeconds")
     decision.grace_seconds = None if timeout is None else int(timeout * observed.pace)
 
 
 def _run(observed: Observed, claims: Sequence[Claim]) -> Decision:
-    """Have the pods of a job that may run, and count what was lost."""
+    """Create and replace the pods of an admitted job, and count lost pods as restarts."""
     job, pods = observed.job, observed.pods
     size = size_of(observed, claims)
     desired = _allotted(claims, size.pods)
@@ -97,7 +97,7 @@ def _run(observed: Observed, claims: Sequence[Claim]) -> Decision:
     lost = [*_lost(job, desired, pods), *hung]
     counts = restarts(job, lost, observed.now)
     unplaced = {name: time + _PATIENCE for name in desired if name in pods and (time := unplaced_since(pods[name]))}
-    # The loss of these is not counted below: the operator takes them back itself.
+    # They do not count as restarts: the operator deletes them itself.
     misplaced = [name for name, time in unplaced.items() if observed.now >= time]
     state = _within_deadlines(observed, _state(observed, desired, lost, counts))
     decision = Decision({})
@@ -120,13 +120,13 @@ def _run(observed: Observed, claims: Sequence[Claim]) -> Decision:
 
 
 def _allotted(claims: Sequence[Claim], size: int) -> dict[str, NewPod]:
-    """The pods of a job of a size, by name."""
+    """Return the pods of a job of this size, by name."""
     slots = [NewPod(claim, slot) for claim in claims for slot in claim.slots]
     return {new.slot.name: new for new in slots[:size]}
 
 
 def _lost(job: Job, desired: Mapping[str, NewPod], pods: Mapping[str, Manifest]) -> list[str]:
-    """The pods that are gone or failed since the job's status was written."""
+    """Return the pods that disappeared or failed since the last write of the job's status."""
     known = {item["name"]: item["uid"] for item in job.status.get("jobPods") or () if item["name"] in desired}
     actual = {name: item["metadata"]["uid"] for name, item in pods.items()}
     removed = [name for name, uid in known.items() if actual.get(name) != uid]
@@ -135,7 +135,7 @@ def _lost(job: Job, desired: Mapping[str, NewPod], pods: Mapping[str, Manifest])
 
 
 def _state(observed: Observed, desired: Mapping[str, NewPod], lost: Sequence[str], counts: Restarts) -> State:
-    """How far a job that may run is."""
+    """Return the state of an admitted job."""
     pods = [observed.pods[name] for name in desired if name in observed.pods]
     has_all = len(pods) == len(desired)
     if counts.failure:
@@ -152,7 +152,7 @@ def _state(observed: Observed, desired: Mapping[str, NewPod], lost: Sequence[str
 
 
 def _within_deadlines(observed: Observed, state: State) -> State:
-    """A state, or that the job has failed because it has gone on for too long."""
+    """Return the state, or Failed if the job has passed a deadline."""
     passed = [name for name, time in _deadlines(observed, state).items() if observed.now >= time]
     if not passed or state.name in ("Completed", "Failed"):
         return state
@@ -160,7 +160,7 @@ def _within_deadlines(observed: Observed, state: State) -> State:
 
 
 def _deadlines(observed: Observed, state: State) -> dict[str, datetime]:
-    """When a job in a state fails, by the fields that say so."""
+    """Return the deadlines of a job in this state, by the field that sets each."""
     job = observed.job
     current = job.condition(state.name)
     since = {
@@ -182,7 +182,7 @@ def _status(
     counts: Restarts,
     state: State,
 ) -> Manifest:
-    """The status of a job that may run."""
+    """Return the status of an admitted job."""
     job, pods, now = observed.job, observed.pods, observed.now
     status: Manifest = {
         "conditions": conditions(job, state, now),
@@ -202,7 +202,7 @@ def _status(
 
 
 def after_processes_failed(observed: Observed, names: Sequence[str]) -> Manifest | None:
-    """The status of a job whose processes start again in the pods that exist; None if it has to replace all pods.
+    """Return the status of a job whose processes restart in their pods; None if the job must replace all pods.
 
     Args:
         observed: The job.
@@ -219,7 +219,7 @@ def after_processes_failed(observed: Observed, names: Sequence[str]) -> Manifest
 
 
 def _faulty(observed: Observed, names: Sequence[str], restart: str) -> Manifest:
-    """The pods of a fault and their instances, as a job's status has them."""
+    """Return the status entry of a fault: its pods and their instances."""
     pods = observed.pods
     nodes = [pods[name]["spec"].get("nodeName", "") for name in names if name in pods]
     return {
@@ -230,16 +230,16 @@ def _faulty(observed: Observed, names: Sequence[str], restart: str) -> Manifest:
 
 
 def _recorded(observed: Observed, desired: Mapping[str, NewPod], deleted: Sequence[str]) -> list[Manifest]:
-    """The pods whose loss is still to be counted: not those that the operator itself has begun to delete."""
+    """Return the pods whose later loss counts as a restart; the operator's own deletions do not count."""
     known = {item["uid"] for item in observed.job.status.get("jobPods") or ()}
     pods = [observed.pods[name] for name in desired if name in observed.pods and name not in deleted]
-    # A pod that is recorded and missing at the next look is a lost one.
+    # The next decision counts a recorded pod that is missing as lost.
     running = [item for item in pods if phase(item) != "Failed"]
     return [item for item in running if not is_going(item) or item["metadata"]["uid"] in known]
 
 
 def _scaling(observed: Observed, desired: Mapping[str, NewPod], *, restarted: bool, runs: bool) -> Manifest:
-    """What a job's status has of its size."""
+    """Return the status fields about the job's size."""
     before, now = observed.scaling, written(observed.now)
     replicas = dict(Counter(new.slot.part for new in desired.values()))
     scaling = dict(before) | {"targetReplicas": replicas, "podsScaled": runs}
@@ -255,7 +255,7 @@ def _scaling(observed: Observed, desired: Mapping[str, NewPod], *, restarted: bo
 
 
 def _drop_step(observed: Observed, claims: Sequence[Claim], decision: Decision) -> None:
-    """Go on with fewer pods where one did not come back for too long."""
+    """Continue with fewer pods if a lost one has not recovered within its time limit."""
     claim = dropped_step(observed, claims, decision.size) if observed.job.queue else None
     if isinstance(claim, datetime):
         decision.by(claim)
@@ -268,11 +268,11 @@ def _drop_step(observed: Observed, claims: Sequence[Claim], decision: Decision) 
 
 
 def _keep_workloads(observed: Observed, claims: Sequence[Claim], decision: Decision) -> None:
-    """Ask for quota, say whether pods are ready, and give back what Kueue wants back."""
+    """Request quota, report whether pods are ready, and release the quota of evicted Workloads."""
     job = observed.job
     base, *steps = job.claims
     if job.policy.get("suspend"):
-        # Their quota is held until the pods are gone.
+        # The pods use the quota until they have ended.
         decision.deleted_workloads += [] if observed.pods else list(observed.workloads)
         return
     if base.name not in observed.workloads:
@@ -292,23 +292,23 @@ def _keep_workloads(observed: Observed, claims: Sequence[Claim], decision: Decis
 
 
 def _keep_conditions(observed: Observed, claim: Claim, decision: Decision) -> None:
-    """The conditions of one Workload, where they are others now."""
+    """Add the changed conditions of one Workload to the decision."""
     item, pods = observed.workloads[claim.name], observed.pods
-    # Quota is given back only when no pod of the claim is there: another job would get nodes that are in use.
+    # While a pod of the claim exists its node is in use, so another job must not get the quota yet.
     if is_evicted(item) and not observed.has_pods(claim):
         decision.returned[claim.name] = returned(item, observed.now)
         return
     existing = [pods[slot.name] for slot in claim.slots if slot.name in pods]
     ready = bool(admitted_since(item)) and len(existing) == len(claim.slots) and all(map(is_ready, existing))
     before, after = condition(item, "PodsReady"), readiness(item, ready=ready, now=observed.now)
-    # One that was never admitted says nothing of pods.
+    # A Workload that was never admitted has no pods to report.
     relevant = admitted_since(item) or (before and before["status"] == "True")
     if relevant and not (before and (before["status"], before["reason"]) == (after["status"], after["reason"])):
         decision.conditions[claim.name] = [after]
 
 
 def _end(observed: Observed) -> Decision:
-    """Clean up after a job that has ended: its pods, its quota, and in the end the job."""
+    """Clean up after a job that has ended: its pods, its quota, and finally the job itself."""
     job, now = observed.job, observed.now
     completed = job.condition("Completed")
     message = (completed or job.condition("Failed") or {})["message"]
@@ -321,7 +321,7 @@ def _end(observed: Observed) -> Decision:
         if not holding(item.get("status") or {}, "Finished"):
             decision.conditions[name] = finished(item, succeeded=bool(completed), message=message, now=now)
     seconds = job.policy.get("ttlSecondsAfterFinished", 0)
-    # A negative number keeps the job for good.
+    # A negative number keeps the job until the user deletes it.
     if seconds >= 0:
         end = instant(job.status["completionTime"]) + timedelta(seconds=seconds)
         decision.job_goes = now >= end

@@ -1,7 +1,7 @@
-"""A HyperPodPyTorchJob as podwright reads it: its sizes, its pods, and what it claims of quota.
+"""A HyperPodPyTorchJob: its sizes, its pods and its claims on quota.
 
-AWS's operator is closed. Sources: sagemaker-hyperpod 3.12.0 (fields, and what they say of themselves); SageMaker
-Developer Guide, using the training operator and elastic training, 2026-11.
+AWS's operator is closed. Sources: sagemaker-hyperpod 3.12.0 (fields and their descriptions); SageMaker Developer
+Guide, using the training operator and elastic training, 2026-11.
 """
 
 from collections.abc import Mapping
@@ -17,40 +17,40 @@ VERSION: Final = "v1"
 KIND: Final = "HyperPodPyTorchJob"
 PLURAL: Final = "hyperpodpytorchjobs"
 JOB_LABEL: Final = "HPJob"
-"""On its pods; `hyp` finds them by it."""
+"""Label of a job's pods, by which `hyp` finds them."""
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 _LONGEST: Final = 63
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One pod that a job may have. The pods of a slot have the same name, one after the other."""
+    """One pod of a job at its largest size. A replacement pod has the same name."""
 
     part: str
-    """Its replica spec."""
+    """Name of its replica spec."""
     name: str
     template: Manifest
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one Workload asks of quota: the smallest size, or one step from a size to the next.
+    """The quota that one Workload requests: for the smallest size, or for one step to the next size.
 
-    How AWS's operator divides an elastic job is not published. A Workload a step is podwright's reading: Kueue then
-    gives and takes whole steps, and each of them has the priority of its own pods.
+    AWS does not publish how its operator divides an elastic job. We assume one Workload for each step: Kueue then
+    admits and preempts whole steps, each with the priority of its pods.
     """
 
     name: str
     size: int
-    """The pods of the job with this claim and those before it."""
+    """Pods of the job with this claim and all earlier ones."""
     slots: tuple[Slot, ...]
     spares: Mapping[str, int]
-    """Further pods that it asks for, by replica spec."""
+    """Spare pods that it requests, by replica spec."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One job by its manifest."""
+    """One job, by its manifest."""
 
     manifest: Manifest
 
@@ -76,32 +76,32 @@ class Job:
 
     @property
     def queue(self) -> str:
-        """The LocalQueue that it waits in; empty for a job that starts at once."""
+        """Its LocalQueue; empty for a job that starts at once."""
         return self.labels.get(QUEUE_LABEL, "")
 
     @property
     def policy(self) -> Mapping[str, Any]:
-        """When it is restarted, given up and cleaned up."""
+        """Its policy for restarts, deadlines and clean-up."""
         return self.manifest["spec"].get("runPolicy") or {}
 
     @property
     def elastic(self) -> Mapping[str, Any]:
-        """How it grows and shrinks; empty for a job of one size."""
+        """Its elastic policy; empty for a job of one size."""
         return self.manifest["spec"].get("elasticPolicy") or {}
 
     @property
     def status(self) -> Mapping[str, Any]:
-        """What was last written of it."""
+        """Its last written status."""
         return self.manifest.get("status") or {}
 
     @property
     def created(self) -> datetime:
-        """When it was made."""
+        """Time of its creation."""
         return instant(self.manifest["metadata"]["creationTimestamp"])
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Every number of pods that it may have, in rising order."""
+        """All allowed numbers of pods, in rising order."""
         if not self.elastic:
             return (self._replicas,)
         least = self.elastic.get("minReplicas") or self._replicas
@@ -112,21 +112,21 @@ class Job:
 
     @property
     def start(self) -> int:
-        """The size that it has without a queue, where nothing says what is idle."""
+        """Its size without a queue, which alone would report idle quota."""
         return max((size for size in self.sizes if size <= self._replicas), default=self.sizes[0])
 
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
-        """The pods of its largest size, smaller sizes first: the last replica spec has those beyond the others."""
+        """The pods of its largest size, smaller sizes first. Growth adds pods of the last replica spec."""
         slots = [slot for part in self._parts[:-1] for slot in self._slots(part, part.get("replicas", 0))]
         last = self._parts[-1]
         return (*slots, *self._slots(last, self.sizes[-1] - len(slots)))
 
     @cached_property
     def claims(self) -> tuple[Claim, ...]:
-        """What it asks of quota, in the order in which it asks."""
+        """Its claims on quota, in the order of their requests."""
         spares = {part["name"]: part["spares"] for part in self._parts if part.get("spares")}
-        # As Kueue names the Workloads of its own kinds: kind, name, and an end that tells jobs of one name apart.
+        # Like Kueue's own names: kind, name, and a suffix that distinguishes jobs of the same name.
         base = f"{KIND.lower()}-{self.name}"[: _LONGEST - 12] + f"-{self.uid[:5]}"
         claims = [Claim(base, self.sizes[0], self.slots[: self.sizes[0]], spares)]
         for before, size in zip(self.sizes, self.sizes[1:], strict=False):
@@ -134,7 +134,7 @@ class Job:
         return tuple(claims)
 
     def condition(self, kind: str) -> Mapping[str, Any] | None:
-        """A condition that holds; None where it does not."""
+        """Return a condition of this type that is true; None otherwise."""
         return holding(self.status, kind)
 
     @property
@@ -151,16 +151,16 @@ class Job:
 
 
 def holding(status: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
-    """The condition of this type in a status, if it is true."""
+    """Return the condition of this type in a status, if it is true."""
     conditions = status.get("conditions") or ()
     return next((item for item in conditions if (item["type"], item["status"]) == (kind, "True")), None)
 
 
 def instant(text: str) -> datetime:
-    """A time of the Kubernetes API."""
+    """Parse a time of the Kubernetes API."""
     return datetime.fromisoformat(text)
 
 
 def written(time: datetime) -> str:
-    """A time as the Kubernetes API takes it."""
+    """Format a time for the Kubernetes API."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""The pods of a HyperPodPyTorchJob: what they are made of, and how they are."""
+"""Manifests and states of the pods of a HyperPodPyTorchJob."""
 
 import copy
 from collections.abc import Iterable, Mapping
@@ -15,22 +15,22 @@ TOPOLOGIES: Final = {
     "required": "kueue.x-k8s.io/podset-required-topology",
     "preferred": "kueue.x-k8s.io/podset-preferred-topology",
 }
-"""The annotations by which pods ask for a topology, by the fields of a Workload."""
+"""Annotations of pods that request a topology, by the field of a Workload."""
 _ANYWHERE: Final = "kueue.x-k8s.io/podset-unconstrained-topology"
 _TOPOLOGY_GATE: Final = {"name": "kueue.x-k8s.io/topology"}
 _SIZE: Final = "NNODES"
-"""The elastic agent's rendezvous reads it. Source: hyperpod-elastic-agent 1.1.3."""
+"""Variable that the elastic agent's rendezvous reads. Source: hyperpod-elastic-agent 1.1.3."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What Kueue says of the pods of one replica spec that it admitted."""
+    """Kueue's placement of the pods of one admitted replica spec."""
 
     labels: Mapping[str, str]
-    """Of nodes: those of the flavor."""
+    """Node labels of the flavor."""
     tolerations: Iterable[Manifest]
     by_topology: bool
-    """Kueue chooses the node of each pod."""
+    """True if Kueue chooses the node of each pod."""
 
 
 def pod_set(job: Job, part: str) -> str:
@@ -40,20 +40,20 @@ def pod_set(job: Job, part: str) -> str:
 
 
 def owner(job: Job) -> Manifest:
-    """The reference by which what a job has goes with it."""
+    """Return the owner reference by which Kubernetes deletes a job's objects with the job."""
     reference = {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND, "name": job.name, "uid": job.uid}
     return reference | {"controller": True, "blockOwnerDeletion": True}
 
 
 def pod(job: Job, claim: Claim, slot: Slot, size: int, placement: Placement | None) -> Manifest:
-    """The pod of a slot.
+    """Return the pod of a slot.
 
     Args:
         job: The job.
-        claim: The claim that it belongs to.
+        claim: The claim of the slot.
         slot: The slot.
         size: Pods that the job has now.
-        placement: What Kueue says of it; None for a job without a queue.
+        placement: Kueue's placement; None for a job without a queue.
     """
     template = copy.deepcopy(slot.template)
     metadata, specification = template.get("metadata") or {}, template["spec"]
@@ -72,7 +72,7 @@ def pod(job: Job, claim: Claim, slot: Slot, size: int, placement: Placement | No
         if placement.by_topology:
             specification["schedulingGates"] = [*specification.get("schedulingGates", ()), _TOPOLOGY_GATE]
             if not annotations.keys() & set(TOPOLOGIES.values()):
-                # Kueue places by topology what asks for none, too, where all flavors of a queue have one.
+                # If all flavors of a queue have a topology, Kueue also places pods by it that request none.
                 annotations[_ANYWHERE] = "true"
     return {
         "apiVersion": "v1",
@@ -89,24 +89,24 @@ def pod(job: Job, claim: Claim, slot: Slot, size: int, placement: Placement | No
 
 
 def is_going(item: Manifest) -> bool:
-    """Whether a pod is being deleted."""
+    """True if a pod is being deleted."""
     return "deletionTimestamp" in item["metadata"]
 
 
 def has_ended(item: Manifest) -> bool:
-    """Whether a pod's containers have ended, well or not."""
+    """True if a pod has succeeded or failed."""
     return phase(item) in ("Succeeded", "Failed")
 
 
 def is_ready(item: Manifest) -> bool:
-    """Whether a pod runs and is ready, or has done its work."""
+    """True if a pod runs and is ready, or has succeeded."""
     conditions = item.get("status", {}).get("conditions") or ()
     ready = any((condition["type"], condition["status"]) == ("Ready", "True") for condition in conditions)
     return not is_going(item) and (phase(item) == "Succeeded" or (phase(item) == "Running" and ready))
 
 
 def unplaced_since(item: Manifest) -> datetime | None:
-    """Since when a pod fits nowhere, for want of the one node that Kueue has chosen for it; None for all others."""
+    """Return since when a pod has not fitted on the node that Kueue chose for it; None for any other pod."""
     chosen = "kubernetes.io/hostname" in item["spec"].get("nodeSelector", {})
     conditions = item.get("status", {}).get("conditions") or ()
     failed = (condition for condition in conditions if condition.get("reason") == "Unschedulable")
@@ -115,11 +115,11 @@ def unplaced_since(item: Manifest) -> datetime | None:
 
 
 def phase(item: Manifest) -> str:
-    """Pending, Running, Succeeded or Failed."""
+    """Return Pending, Running, Succeeded or Failed."""
     return item.get("status", {}).get("phase", "Pending")
 
 
 def reference(item: Manifest) -> Manifest:
-    """A pod as a job's status names it."""
+    """Return the reference to a pod in a job's status."""
     metadata = item["metadata"]
     return {"apiVersion": "v1", "kind": "Pod"} | {key: metadata[key] for key in ("name", "namespace", "uid")}

@@ -1,4 +1,4 @@
-"""Reads what a job has, decides, and writes it, as the operator's service account."""
+"""Reads the objects of a job, decides, and writes the changes with the operator's service account."""
 
 import logging
 from collections.abc import Sequence
@@ -40,12 +40,12 @@ class Reconciler:
 
     kubeconfig: Path
     pace: float
-    """What its own waits are multiplied by."""
+    """Factor for its own waits."""
 
     def reconcile(self, namespace: str, name: str) -> float | None:
-        """Do what has to be done for a job. Returns the seconds until it is due again; None without the job.
+        """Reconcile a job. Returns the seconds until it is due again; None without the job.
 
-        What the API server refuses, such as a pod beyond a ResourceQuota, is told in the log and tried again.
+        If the API server refuses a write, such as a pod above a ResourceQuota, the operator logs it and tries again.
         """
         try:
             observed = self._observe(namespace, name)
@@ -58,7 +58,7 @@ class Reconciler:
             logging.warning("%s/%s: an agent does not answer: %s", namespace, name, error)
             return _AGENTS
         except ApiError as error:
-            # Somebody else wrote what was read, or nobody answers.
+            # Another client has changed an object since the read, or the API server does not answer.
             logging.warning("%s/%s: %s", namespace, name, error)
             return _SOON if error.code == _CONFLICT else _LATER
         seconds = (decision.again - datetime.now(UTC)).total_seconds() if decision.again else _AT_LEAST
@@ -101,7 +101,7 @@ class Reconciler:
         return ()
 
     def jobs(self) -> list[tuple[str, str]]:
-        """Namespace and name of all jobs; none while nobody answers."""
+        """Return namespace and name of all jobs; none while the API server does not answer."""
         try:
             items = self._api.request("GET", f"{_JOBS}/{PLURAL}")["items"]
         except ApiError as error:
@@ -114,7 +114,7 @@ class Reconciler:
         return connection(self.kubeconfig, self.kubeconfig.stat().st_mtime_ns)
 
     def _observe(self, namespace: str, name: str) -> Observed | None:
-        """A job with what belongs to it; None without it, or where it is being deleted."""
+        """Return a job with its pods and Workloads; None if it does not exist or is being deleted."""
         manifest = self._find(f"{_JOBS}/namespaces/{namespace}/{PLURAL}/{name}")
         if manifest is None or "deletionTimestamp" in manifest["metadata"]:
             return None
@@ -132,7 +132,7 @@ class Reconciler:
             raise
 
     def _owned(self, path: str, labels: str, job: Job) -> dict[str, Manifest]:
-        """A job's own objects by name; none of a kind that is not served."""
+        """Return a job's own objects by name; none if the API server does not serve their kind."""
         try:
             items = self._api.request("GET", path, labelSelector=labels)["items"]
         except ApiError as error:
@@ -166,7 +166,7 @@ class Reconciler:
             self._create(f"/api/v1/namespaces/{job.namespace}/pods", body)
 
     def _placement(self, observed: Observed, claim: Claim, part: str) -> Placement | None:
-        """What Kueue says of the pods of a claim."""
+        """Return Kueue's placement of the pods of a claim."""
         item = observed.workloads.get(claim.name)
         if item is None:
             return None
@@ -180,7 +180,7 @@ class Reconciler:
         return Placement(labels, tolerations, "topologyAssignment" in assignment)
 
     def _write_workloads(self, observed: Observed, decision: Decision) -> None:
-        """Make and delete Workloads, and write what is the operator's to say of them."""
+        """Create and delete Workloads, and write their conditions."""
         job = observed.job
         path = f"{_KUEUE}/namespaces/{job.namespace}/workloads"
         for name in decision.deleted_workloads:

@@ -1,4 +1,4 @@
-"""How often what failed is started again, and when a job is given up."""
+"""Counts restarts and applies the limits of a job's restart policy."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -9,22 +9,22 @@ from .jobs import Job, Manifest, instant
 
 @dataclass(frozen=True, slots=True)
 class Restarts:
-    """What a loss of pods comes to."""
+    """The result of a loss of pods."""
 
     total: int
     status: Manifest
-    """The counts of the window, as a job's status has them."""
+    """`restartStatus` of the job: the counts of the current window."""
     is_full: bool = False
-    """All pods are made again, not the lost ones alone."""
+    """True if the operator replaces all pods, not only the lost ones."""
     failure: str = ""
-    """Why the job is given up; empty where it continues."""
+    """Reason for which the job fails; empty if it continues."""
 
 
 def restarts(job: Job, lost: Collection[str], now: datetime) -> Restarts:
     """Count a restart for pods that were lost together.
 
-    A window is `evalPeriodSeconds` long, the first one from the job's start. `numRestartBeforeFullJobRestart` restarts
-    of processes come before one of the whole job, and more full ones than `maxFullJobRestarts` fail it.
+    A window lasts `evalPeriodSeconds`; the first begins at the job's start. After `numRestartBeforeFullJobRestart`
+    restarts of processes the next one restarts the whole job. More than `maxFullJobRestarts` of these fail the job.
     """
     policy = job.policy.get("restartPolicy") or {}
     before = job.status.get("restartStatus") or {}

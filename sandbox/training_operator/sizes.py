@@ -1,8 +1,8 @@
-"""How many pods a job has now: what it was granted, when it grows, and what it gives up after a fault.
+"""Sizes of an elastic job: the pods that it has, its growth, and its shrinking after a fault.
 
-`scalingTimeoutInSeconds` is how long more capacity has to stay before a job grows, `faultyScaleDownTimeoutInSeconds`
-how long a lost pod may take to come back before the job continues with fewer. Source: SageMaker Developer Guide,
-elastic training, 2026-11. What it does not say is podwright's reading: a growth that failed doubles the wait.
+A job grows after more quota has been available for `scalingTimeoutInSeconds`. It continues with fewer pods if a lost
+pod has not recovered after `faultyScaleDownTimeoutInSeconds`. Source: SageMaker Developer Guide, elastic training,
+2026-11. Our assumption, which no page of AWS states: each failed growth doubles the wait.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,44 +15,44 @@ from .pods import is_ready
 from .workloads import admitted_at
 
 _APART: Final = timedelta(seconds=1)
-"""Between two claims of a job: Kueue takes back first what it granted last, and counts in seconds."""
+"""Time between two claims of a job. Kueue preempts the latest admission first, and its times have whole seconds."""
 
 
 @dataclass(frozen=True)
 class Observed:
-    """A job with its pods and Workloads by name, and when it was read."""
+    """A job with its pods and Workloads by name, and the time of the read."""
 
     job: Job
     pods: Mapping[str, Manifest]
     workloads: Mapping[str, Manifest]
     now: datetime
     pace: float = 1.0
-    """What the operator's own waits are multiplied by."""
+    """Factor for the operator's own waits."""
 
     @property
     def scaling(self) -> Manifest:
-        """What was written of the last change of its size."""
+        """The status of the last change of its size."""
         return self.job.status.get("elasticScalingStatus") or {}
 
     def wait(self, field: str) -> timedelta:
-        """One of the waits of an elastic job."""
+        """Return a wait of the elastic policy by its field."""
         return timedelta(seconds=self.job.elastic.get(field, 0) * self.pace)
 
     def has_pods(self, claim: Claim) -> bool:
-        """Whether a pod of a claim is there."""
+        """True if a pod of the claim exists."""
         return any(slot.name in self.pods for slot in claim.slots)
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many pods a job has, and when it may grow."""
+    """The number of pods of a job, and the time at which it may grow."""
 
     pods: int
     grows_at: datetime | None = None
 
 
 def granted(observed: Observed) -> list[Claim]:
-    """The claims by which a job runs, in the order in which they are used; none for a job that has to wait."""
+    """Return the admitted claims of a job in the order of their use; none if the job waits."""
     job = observed.job
     if job.policy.get("suspend"):
         return []
@@ -62,17 +62,17 @@ def granted(observed: Observed) -> list[Claim]:
     base, *steps = job.claims
     if times[base.name] is None:
         return []
-    # Steps with pods first: whoever grows keeps what runs, whichever step Kueue admitted before.
+    # Steps with pods come first: a growing job keeps its running pods, in whatever order Kueue admitted the steps.
     admitted = [(not observed.has_pods(step), time, step.size, step) for step in steps if (time := times[step.name])]
     return [base, *(step for *_, step in sorted(admitted, key=lambda entry: entry[:3]))]
 
 
 def size_of(observed: Observed, claims: Sequence[Claim]) -> Size:
-    """The pods of a job that was granted some claims: less at once, more only after a while."""
+    """Return the size of a job with these claims. It shrinks at once, and grows after a wait."""
     job = observed.job
     quota = sum(len(claim.slots) for claim in claims)
     usable = max(size for size in job.sizes if size <= quota)
-    # A job that has not run yet has its smallest size, and grows from there.
+    # A job starts with its smallest size.
     before = sum((observed.scaling.get("targetReplicas") or {}).values()) or job.sizes[0]
     new = [time for claim in claims if not observed.has_pods(claim) and (time := _admitted_at(observed, claim))]
     if usable <= before or not new:
@@ -82,7 +82,7 @@ def size_of(observed: Observed, claims: Sequence[Claim]) -> Size:
 
 
 def next_claim(observed: Observed, *, is_running: bool) -> Claim | datetime | None:
-    """The step that a job asks for now, or when it may ask for the next one; None where it has all, or has to wait."""
+    """Return the step to request now, or the time of the next request; None if all are admitted or one still waits."""
     missing = [claim for claim in observed.job.claims if claim.name not in observed.workloads]
     waiting = [claim for claim in observed.job.claims if claim not in missing and not _admitted_at(observed, claim)]
     if not missing or waiting:
@@ -95,7 +95,7 @@ def next_claim(observed: Observed, *, is_running: bool) -> Claim | datetime | No
 
 
 def dropped_step(observed: Observed, claims: Sequence[Claim], size: int) -> Claim | datetime | None:
-    """The step that a job gives up because a pod did not come back, or when it will; None where nothing is lost."""
+    """Return the step to drop for a lost pod, or the time at which to drop it; None without a lost pod."""
     faulted, steps = observed.job.condition("Faulted"), claims[1:]
     if faulted is None or not steps or size <= observed.job.sizes[0]:
         return None
@@ -104,7 +104,7 @@ def dropped_step(observed: Observed, claims: Sequence[Claim], size: int) -> Clai
         return due
     used = [claim for claim in steps if observed.has_pods(claim)]
     lacking = [claim for claim in used if not _is_whole(observed, claim)]
-    # The last that lacks a pod; without one the last that has pods, else the last of all.
+    # The last step that lacks a pod; otherwise the last with pods; otherwise the last of all.
     return [*steps, *used, *lacking][-1]
 
 
@@ -118,7 +118,7 @@ def _admitted_at(observed: Observed, claim: Claim) -> datetime | None:
 
 
 def _calm_at(observed: Observed) -> datetime:
-    """When a job may grow again after a restart."""
+    """Return the earliest growth after a restart."""
     policy = observed.job.policy.get("restartPolicy") or {}
     pause = timedelta(seconds=policy.get("scaleUpSnoozeTimeInSeconds", 0) * observed.pace)
     restarted = observed.scaling.get("lastRestartTime")
@@ -126,7 +126,7 @@ def _calm_at(observed: Observed) -> datetime:
 
 
 def _retried_at(observed: Observed) -> datetime:
-    """When a job may try to grow again after it gave up a step."""
+    """Return the earliest growth after a dropped step."""
     failures, last = observed.scaling.get("consecutiveScalingFailures", 0), observed.scaling.get("lastScalingTime")
     if not failures or not last:
         return observed.job.created

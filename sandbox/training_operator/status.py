@@ -1,7 +1,7 @@
-"""How a job's status says how far it is.
+"""The conditions in the status of a job.
 
-The last condition is what holds, as `hyp` reads it. Its types: Created, Running, Completed and Failed as `hyp` and
-AWS's examples have them; Suspended, Starting and Faulted by the words of the fields that are about them.
+The last condition is the current state, as `hyp` reads it. `hyp` and AWS's examples have the types Created, Running,
+Completed and Failed. The names Suspended, Starting and Faulted follow the fields that concern them.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from .jobs import Job, Manifest, written
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How far a job is."""
+    """The state of a job."""
 
     name: str
     reason: str
@@ -20,7 +20,7 @@ class State:
 
 
 def conditions(job: Job, state: State, now: datetime) -> list[Manifest]:
-    """The conditions of a job, what it was before first, and what it is last."""
+    """Return the conditions of a job, earlier states first and the current one last."""
     known = {item["type"]: item for item in job.status.get("conditions") or ()}
     known.setdefault("Created", _condition("Created", "True", State("", "Created", "the operator has seen it"), now))
     current = known.pop(state.name, None)

@@ -1,7 +1,7 @@
-"""What wakes the operator: changes of jobs, of their pods and of their Workloads, as kopf hears of them.
+"""Watches jobs, their pods and their Workloads with kopf, and reconciles a job after each change.
 
-kopf follows the kinds, waits for those that are not served yet, such as Kueue's, and gets up again when the API server
-was away. Its own bookkeeping in annotations and finalizers is not used: a job is reconciled from what is there.
+kopf waits for kinds that the API server does not serve yet, such as Kueue's, and reconnects after an outage. The
+operator uses none of kopf's annotations and finalizers: it reconciles a job from the objects that exist.
 """
 
 import asyncio
@@ -18,21 +18,21 @@ from .jobs import GROUP, JOB_LABEL, KIND, PLURAL, VERSION
 
 _SURVEY_SECONDS: Final = 5.0
 Reconcile = Callable[[str, str], float | None]
-"""Does what has to be done for a job, by namespace and name. Returns the seconds until it is due again."""
+"""Reconciles a job by namespace and name. Returns the seconds until the next time; None without the job."""
 
 
 class Worklist:
-    """A task for each job, which reconciles it when something changed, and when it is due."""
+    """A task for each job, which reconciles it after changes and when it is due."""
 
     def __init__(self, reconcile: Reconcile) -> None:
         self._reconcile = reconcile
         self._changed: dict[tuple[str, str], asyncio.Event] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
         self.stopped = asyncio.Event()
-        """Set when a task failed: the operator ends, and is started again."""
+        """Set if a task has failed. The operator then ends, and the sandbox starts it again."""
 
     def wake(self, namespace: str, name: str) -> None:
-        """Something of a job has changed."""
+        """Reconcile a job soon, because one of its objects has changed."""
         key = (namespace, name)
         if key not in self._changed:
             self._changed[key] = asyncio.Event()
@@ -41,7 +41,7 @@ class Worklist:
         self._changed[key].set()
 
     async def survey(self, jobs: Callable[[], list[tuple[str, str]]]) -> None:
-        """Wake all jobs now and then: kopf misses a new kind that is served later than its definition says."""
+        """Wake all jobs periodically: kopf misses a new kind that is served later than its definition says."""
         while not self.stopped.is_set():
             for namespace, name in await asyncio.to_thread(jobs):
                 self.wake(namespace, name)
@@ -59,14 +59,14 @@ class Worklist:
                 await asyncio.wait_for(changed.wait(), seconds)
 
     def end(self, task: asyncio.Task[None]) -> None:
-        """End the operator where a task has failed."""
+        """End the operator if a task has failed."""
         if not task.cancelled() and (error := task.exception()):
             logging.error("the operator ends", exc_info=error)
             self.stopped.set()
 
 
 def registry(worklist: Worklist, kubeconfig: Path) -> kopf.OperatorRegistry:
-    """The handlers that wake jobs."""
+    """Return the handlers that wake jobs."""
     result = kopf.OperatorRegistry()
 
     @kopf.on.startup(registry=result)
@@ -97,13 +97,13 @@ def _is_ours(meta: Mapping[str, Any], **_: Any) -> bool:
 
 
 def _owner(meta: Mapping[str, Any]) -> str:
-    """The job that a Workload is of; empty for one of another kind."""
+    """Return the job that owns a Workload; empty if another kind owns it."""
     owners: Sequence[Mapping[str, Any]] = meta.get("ownerReferences") or ()
     return next((owner["name"] for owner in owners if owner["kind"] == KIND), "")
 
 
 def _connection(kubeconfig: Path) -> kopf.ConnectionInfo:
-    """Where the API server is, and who the operator is, by a kubeconfig of the sandbox."""
+    """Return address and credentials from a kubeconfig of the sandbox."""
     config = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     return kopf.ConnectionInfo(server=cluster["server"], ca_path=cluster["certificate-authority"], token=user["token"])

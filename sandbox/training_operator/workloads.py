@@ -1,9 +1,9 @@
-"""The Workloads by which Kueue admits a HyperPodPyTorchJob, as the controller of an external framework keeps them.
+"""The Workloads by which Kueue admits a HyperPodPyTorchJob.
 
-Kueue alone admits and evicts. The controller makes Workloads, says whether their pods are ready and when they have
-finished, and gives back the quota of one that was evicted once its pods are gone: Kueue waits for that.
+Kueue alone admits and evicts. The controller creates the Workloads, reports when their pods are ready and have
+finished, and releases the quota of an evicted Workload after its pods have ended, as Kueue expects.
 
-Source: Kueue 0.19.2, `pkg/controller/jobframework`, which AWS's operator is built on as its status shows (`podSets`).
+Source: Kueue 0.19.2, `pkg/controller/jobframework`. AWS's operator uses it, as the `podSets` in its status show.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ _PRIORITY: Final = "kueue.x-k8s.io/priority-class"
 
 @dataclass(frozen=True, slots=True)
 class PriorityClass:
-    """Where a claim's priority comes from."""
+    """The object that sets the priority of a claim."""
 
     group: str
     kind: str
@@ -30,7 +30,7 @@ class PriorityClass:
 
 
 def priority_class(job: Job, claim: Claim) -> PriorityClass | None:
-    """A job's label goes before the priority class of its pods, as with all kinds that Kueue knows."""
+    """Return the priority class of a claim. The job's label overrides that of its pods, as for Kueue's own kinds."""
     if name := job.labels.get(_PRIORITY):
         return PriorityClass("kueue.x-k8s.io", "WorkloadPriorityClass", name)
     names = [slot.template["spec"].get("priorityClassName") for slot in claim.slots]
@@ -39,13 +39,13 @@ def priority_class(job: Job, claim: Claim) -> PriorityClass | None:
 
 
 def workload(job: Job, claim: Claim, priority: int, *, topologies: bool) -> Manifest:
-    """The Workload of a claim.
+    """Return the Workload of a claim.
 
     Args:
         job: The job.
         claim: The claim.
         priority: The value of its priority class.
-        topologies: Whether the cluster has any: without one, Kueue would never admit who asks for one.
+        topologies: True if the cluster has topologies. Without any, Kueue never admits a request for one.
     """
     counts = Counter(slot.part for slot in claim.slots)
     templates = {slot.part: slot.template for slot in claim.slots}
@@ -53,7 +53,7 @@ def workload(job: Job, claim: Claim, priority: int, *, topologies: bool) -> Mani
     for part, count in counts.items():
         metadata = templates[part].get("metadata") or {}
         template = {"metadata": metadata, "spec": {"restartPolicy": "Never"} | templates[part]["spec"]}
-        # Spares are pods that stand by: their quota is asked for with that of the others.
+        # A spare is a pod in reserve. Its quota is part of the same request.
         item = {"name": pod_set(job, part), "count": count + claim.spares.get(part, 0), "template": template}
         if topologies and (request := _topology_request(metadata.get("annotations") or {})):
             item["topologyRequest"] = request
@@ -83,7 +83,7 @@ def _topology_request(annotations: Mapping[str, str]) -> Manifest:
 
 
 def admitted_at(item: Manifest) -> datetime | None:
-    """Since when a Workload may run; None where it waits, or has to make room."""
+    """Return when Kueue admitted a Workload; None if it waits, is evicted or has finished."""
     status = item.get("status") or {}
     condition = holding(status, "Admitted")
     if condition is None or holding(status, "Evicted") or holding(status, "Finished"):
@@ -92,30 +92,30 @@ def admitted_at(item: Manifest) -> datetime | None:
 
 
 def is_waiting(item: Manifest) -> bool:
-    """Whether a Workload is in its queue."""
+    """True if a Workload waits in its queue."""
     return not holding(item.get("status") or {}, "Admitted") and not holding(item.get("status") or {}, "Finished")
 
 
 def is_evicted(item: Manifest) -> bool:
-    """Whether a Workload still holds quota that Kueue wants back."""
+    """True if Kueue has evicted a Workload that still holds quota."""
     status = item.get("status") or {}
     return holding(status, "Evicted") is not None and holding(status, "QuotaReserved") is not None
 
 
 def condition(item: Manifest, kind: str) -> Manifest | None:
-    """A condition of a Workload, whether it holds or not; None without one."""
+    """Return a condition of a Workload, true or false; None if it has none of this type."""
     conditions = (item.get("status") or {}).get("conditions") or ()
     return next((entry for entry in conditions if entry["type"] == kind), None)
 
 
 def readiness(item: Manifest, *, ready: bool, now: datetime) -> Manifest:
-    """The condition of a Workload that says whether its pods are ready."""
+    """Return the condition PodsReady of a Workload."""
     before = condition(item, "PodsReady")
     recovers = before is not None and before["reason"] in ("WaitForRecovery", "Recovered")
     if ready:
         reason, message = "Started", "All pods reached readiness and the workload is running"
         return _changed(item, "PodsReady", "True", "Recovered" if recovers else reason, message, now)
-    # Kueue has a time limit of its own for each of these reasons (waitForPodsReady: timeout, recoveryTimeout).
+    # Kueue has a separate time limit for each of these reasons (waitForPodsReady: timeout, recoveryTimeout).
     lost = admitted_at(item) and before and (before["status"] == "True" or recovers)
     reason = "WaitForRecovery" if lost else "WaitForStart"
     message = "At least one pod is lost" if lost else "Not all pods are ready or succeeded"
@@ -123,14 +123,14 @@ def readiness(item: Manifest, *, ready: bool, now: datetime) -> Manifest:
 
 
 def finished(item: Manifest, *, succeeded: bool, message: str, now: datetime) -> list[Manifest]:
-    """The operator's conditions of a Workload whose job has ended."""
+    """Return the operator's conditions of a Workload whose job has ended."""
     end = _changed(item, "Finished", "True", "Succeeded" if succeeded else "Failed", message, now)
     ready = condition(item, "PodsReady")
     return [ready, end] if ready else [end]
 
 
 def returned(item: Manifest, now: datetime) -> list[Manifest]:
-    """All conditions of a Workload that was evicted, and whose pods have ended: it holds no quota, and waits again."""
+    """Return all conditions of an evicted Workload whose pods have ended: it releases its quota and waits again."""
     evicted = condition(item, "Evicted") or {}
     reason, message = evicted["reason"], evicted["message"]
     again = "True" if reason in ("Preempted", "NodeFailures") else "False"
@@ -144,7 +144,7 @@ def returned(item: Manifest, now: datetime) -> list[Manifest]:
 
 
 def _changed(item: Manifest, kind: str, status: str, reason: str, message: str, now: datetime) -> Manifest:
-    """A condition as it is now; its time stays where its status does."""
+    """Return the current condition. Its transition time changes only with its status."""
     before = condition(item, kind)
     since = before["lastTransitionTime"] if before and before["status"] == status else written(now)
     stated = {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
