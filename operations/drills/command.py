@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what the verb says."""
+    """Run the verb."""
     return args.verb(args)
 
 
@@ -80,7 +80,7 @@ def _history(args: argparse.Namespace) -> int:
 
 
 def _fault(args: argparse.Namespace) -> int:
-    """Returns 1 when HyperPod did something else than expected, or a target was missed."""
+    """Inject a fault. Returns 1 if HyperPod's action differs from the expected one, or a target is missed."""
     environment = load(args).environment
     kind = kind_for(environment, args.fault)
     account = account_for(args, environment)
@@ -112,12 +112,12 @@ def _fault(args: argparse.Namespace) -> int:
 
 
 def _image(environment: Environment, account: Account, project: Path) -> str:
-    """The pod's image: a mirror's copy where there is one."""
+    """Return the pod's image, or the mirror's copy of it."""
     return image_of({} if account.endpoint else mirror_of(environment, read_artifacts(project)))
 
 
 def _by_hand(kind: DrillKind, node: Node, details: dict[str, str]) -> float:
-    """Print what somebody runs on Slurm's controller; the drill begins with it."""
+    """Print the command for the user to run on Slurm's controller, which injects the fault. Returns the time."""
     name = slurm_name(node.id, details)
     write_note("Run this on the controller (`podwright connect` opens a shell), then follow here:")
     write_note(f'    sudo scontrol update node={name} state=fail reason="{kind.text}"')

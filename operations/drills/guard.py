@@ -1,4 +1,4 @@
-"""What has to be right before a node is broken on purpose."""
+"""Conditions of a drill, which breaks a node on purpose."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,10 +12,10 @@ from ..nodes.snapshot import Snapshot
 
 
 def kind_for(environment: Environment, name: str) -> DrillKind:
-    """The fault of that name, once the environment allows drills and the fault works there.
+    """Return the fault of this name, if the environment allows drills and the fault works there.
 
     Raises:
-        CommandError: it does not, with what does.
+        CommandError: It does not. The hint names the faults that do.
     """
     if environment.observability is None or not environment.observability.drills:
         raise CommandError(
@@ -30,7 +30,7 @@ def kind_for(environment: Environment, name: str) -> DrillKind:
 
 
 def check(environment: Environment, kind: DrillKind, node: Node, group: Sequence[Node]) -> None:
-    """Raise CommandError for a drill that would prove nothing, or would break more than one node."""
+    """Raise CommandError for a drill that would prove nothing or would break more than one node."""
     settings = environment.groups.get(node.group)
     if settings is None:
         raise CommandError(
@@ -64,7 +64,7 @@ def check(environment: Environment, kind: DrillKind, node: Node, group: Sequence
 
 
 def warnings(kind: DrillKind, node: Node, group: Sequence[Node], before: Snapshot) -> Iterator[str]:
-    """What somebody should know before saying yes."""
+    """Yield the consequences that the user should know before confirming."""
     for job, pods in sorted(before.jobs.items()):
         yield f"{job} has {len(pods.on_node)} of its {len(pods.running)} running pods on it"
     if before.sees_kubernetes and not before.jobs:

@@ -1,4 +1,4 @@
-"""Making a fault: by a short-lived pod, by a label, or by deleting pods. Nothing else of the cluster is touched."""
+"""Injects a fault with a short-lived pod, a label or deleted pods. It changes nothing else in the cluster."""
 
 import time
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from ..kubernetes.kubectl import Kubectl, Refused
 from ..nodes.snapshot import Snapshot
 
 NAMESPACE: Final = "kube-system"
-"""Where the pod runs: it mounts a folder of the node, which teams' namespaces do not allow."""
+"""Namespace of the pod. It mounts a folder of the node, which teams' namespaces do not allow."""
 DRILL_LABEL: Final = "podwright.io/drill"
 """Label of the pod; its value is the kind of fault."""
 _SECONDS: Final = 120
@@ -29,10 +29,10 @@ printf '%s %s kernel: NVRM: Xid (PCI:0000:53:00): %s\\n' "$(date '+%b %e %H:%M:%
 
 
 def fault_pod(kind: DrillKind, node: str, image: str) -> dict[str, Any]:
-    """The pod that writes the driver's message of a fault into the kernel log of a node.
+    """Return the pod that writes the driver's message of a fault into the kernel log of a node.
 
-    It is put on the node by name, past every scheduler and taint, has no rights in Kubernetes, sees of the node its
-    folder of logs alone, and ends by itself.
+    Its manifest names the node, so no scheduler or taint delays it. It has no rights in Kubernetes, mounts only the
+    node's folder of logs, and ends by itself.
     """
     container = {
         "name": "fault",
@@ -53,18 +53,18 @@ def fault_pod(kind: DrillKind, node: str, image: str) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            # One name for a node: a second drill at the same time is refused by Kubernetes.
+            # With one name for each node, Kubernetes refuses a second drill at the same time.
             "name": f"podwright-drill-{node.removeprefix('hyperpod-')}",
             "namespace": NAMESPACE,
             "labels": {DRILL_LABEL: kind.name},
         },
         "spec": {
-            # Past every scheduler, since the node may be full of jobs.
+            # The node may be full of jobs, so no scheduler would place it.
             "nodeName": node,
             "restartPolicy": "Never",
-            # Should nobody be left to delete it, Kubernetes ends it.
+            # Kubernetes ends it if this command is killed.
             "activeDeadlineSeconds": _SECONDS,
-            # It has no business with the Kubernetes API.
+            # It does not use the Kubernetes API.
             "automountServiceAccountToken": False,
             "tolerations": [{"operator": "Exists"}],
             "containers": [container],
@@ -74,23 +74,23 @@ def fault_pod(kind: DrillKind, node: str, image: str) -> dict[str, Any]:
 
 
 def image_of(mirror: Mapping[str, Image]) -> str:
-    """The image of the pod, or the mirror's copy of it."""
+    """Return the pod's image, or the mirror's copy of it."""
     original = Image.parse(BENCHMARK_LABELS_IMAGE)
     return str(mirror.get(original.name, original))
 
 
 def inject(kind: DrillKind, node: Node, before: Snapshot, kubectl: Kubectl, image: str) -> float:
-    """Make the fault, and return when it was made, in seconds since the epoch.
+    """Inject the fault. Returns its time in seconds since the epoch.
 
     Raises:
-        CommandError: Kubernetes refuses, or the pod could not write; nothing is left behind then.
+        CommandError: Kubernetes refuses, or the pod could not write. Nothing remains in the cluster.
     """
     try:
         match kind.way:
             case "log":
                 return _by_pod(fault_pod(kind, node.kubernetes_name, image), kubectl)
             case "label":
-                # Before the call: the label is there when the call returns.
+                # The label may take effect before the call returns.
                 started = time.time()
                 kubectl.run("label", "node", node.kubernetes_name, f"{HEALTH_LABEL}={kind.label}", "--overwrite")
                 return started
@@ -107,7 +107,7 @@ def inject(kind: DrillKind, node: Node, before: Snapshot, kubectl: Kubectl, imag
 
 
 def _by_pod(pod: dict[str, Any], kubectl: Kubectl) -> float:
-    """Run a pod to its end and delete it; returns when it ended, in seconds since the epoch. Raises Refused."""
+    """Run a pod to its end and delete it. Returns its end in seconds since the epoch. Raises Refused."""
     name = pod["metadata"]["name"]
     kubectl.apply([pod])
     try:
@@ -126,7 +126,7 @@ def _by_pod(pod: dict[str, Any], kubectl: Kubectl) -> float:
 
 
 def _finished(status: dict[str, Any]) -> float | None:
-    """When the container ended, by the node's clock: closer to the fault than the next check of the pod."""
+    """Return the end of the container by the node's clock, which is more exact than the time of a read."""
     ended = [item.get("state", {}).get("terminated", {}) for item in status.get("containerStatuses", ())]
     if not ended or "finishedAt" not in ended[0]:
         return None

@@ -1,4 +1,4 @@
-"""What a drill showed: for people, for machines, and kept in the project for later comparison."""
+"""Results of drills: as text, as JSON, and as files of the project for later comparison."""
 
 import json
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from ..nodes.timeline import MARKS, Timeline, shown
 from ..output.tables import Block, new_table
 
 FOLDER: Final = ".podwright/drills"
-"""Where drills are kept, in the folder of the project."""
+"""Folder of the project with the results of drills."""
 _KEYS: Final = {"environment", "kind", "node", "begun", "intervals", "simulated", "ok"}
 
 
 def record(
     environment: str, kind: DrillKind, node: Node, timeline: Timeline, targets: Targets, *, simulated: bool = False
 ) -> dict[str, Any]:
-    """A drill as plain data, in the form that `--json` prints. Times are in seconds since the fault."""
+    """Return the result of a drill as `--json` prints it. Times are in seconds since the fault."""
     intervals = timeline.intervals(targets)
     return {
         "environment": environment,
@@ -52,7 +52,7 @@ def record(
 
 
 def keep(project: Path, result: dict[str, Any]) -> Path:
-    """Write a drill into the project. Returns the file."""
+    """Write a result into the project. Returns the file."""
     folder = project / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     timestamp = result["begun"].replace(":", "").replace("-", "")[:15]
@@ -62,7 +62,7 @@ def keep(project: Path, result: dict[str, Any]) -> Path:
 
 
 def kept(project: Path, environment: str) -> list[dict[str, Any]]:
-    """The drills of an environment, the oldest first. Raises CommandError for a file that is none."""
+    """Return the results of an environment, oldest first. Raises CommandError for a file that is no result."""
     results = [_read(file) for file in (project / FOLDER).glob("*.json")]
     return sorted((item for item in results if item["environment"] == environment), key=lambda item: item["begun"])
 
@@ -79,7 +79,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def lines(result: dict[str, Any]) -> list[Block]:
-    """One drill for people."""
+    """Return one result as text."""
     marks = [f"  {shown(seconds):>9}  {MARKS[name]}" for name, seconds in _in_order(result["marks"])]
     rows = [
         (f"{item['name']}: {item['what']}", shown(item["seconds"]), shown(item["target"]), _verdict(item))
@@ -103,7 +103,7 @@ def lines(result: dict[str, Any]) -> list[Block]:
 
 
 def table(drills: Sequence[dict[str, Any]]) -> list[Block]:
-    """Several drills, a line for each."""
+    """Return several results as a table, a line for each."""
     names = list(dict.fromkeys(item["name"] for drill in drills for item in drill["intervals"]))
     rows = []
     for drill in drills:

@@ -167,7 +167,7 @@ def _refuse(environment: Environment, action: Action, nodes: Sequence[Node], acc
 def _warnings(
     action: Action, nodes: Sequence[Node], existing: Sequence[Node], before: Sequence[Snapshot]
 ) -> Iterator[str]:
-    """What somebody should know before saying yes."""
+    """Yield the consequences that the user should know before confirming."""
     for node, attempt in zip(nodes, before, strict=True):
         for job in sorted(attempt.jobs):
             yield f"{node.id}: {job} runs on it"

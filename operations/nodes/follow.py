@@ -1,4 +1,4 @@
-"""Following what HyperPod does with a node, event by event."""
+"""Follows the recovery of nodes: HyperPod's events, and the marks of their timelines."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,22 +12,22 @@ from .snapshot import Observer
 from .timeline import MARKS, Timeline, shown
 
 POLL_SECONDS: Final = 5.0
-"""Between two looks."""
+"""Seconds between two reads."""
 SANDBOX_POLL_SECONDS: Final = 0.5
-"""The same where time is shortened."""
+"""Seconds between two reads of a sandbox, whose recoveries take seconds."""
 
 
 class Events:
-    """The events of a cluster since a moment, each once. Clusters without continuous provisioning have none."""
+    """The events of a cluster from a time on, each once. Clusters without continuous provisioning have none."""
 
     def __init__(self, clients: Clients, cluster: str, since: float) -> None:
-        """Of `cluster`, from `since` (seconds since the epoch) on."""
+        """Prepare to read the events from `since` (seconds since the epoch) on."""
         self._clients, self._cluster = clients, cluster
         self._since, self._seen = datetime.fromtimestamp(since, UTC), set[str]()
         self.has_any = existing_cluster(clients, cluster).continuous
 
     def new(self) -> Iterator[str]:
-        """What was said since the last read."""
+        """Yield the events since the last read as text."""
         if not self.has_any:
             return
         for event in events_since(self._clients, self._cluster, self._since):
@@ -45,9 +45,9 @@ def follow(
     poll: float = POLL_SECONDS,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Look until all timelines are done or `seconds` are over, and write what is new with its time since the fault.
+    """Read the nodes until all timelines are done or `seconds` have passed. Write each mark with its time.
 
-    An API that is away for a while, as behind a tunnel through the node itself, is looked at again.
+    If the Kubernetes API does not answer, the next read tries again: a tunnel may lead through the broken node.
     """
     left, unanswered, over = list(watched), False, 0.0
     while left and over < seconds:
@@ -56,7 +56,7 @@ def follow(
         try:
             reads = [(observer.observe(), observer, timeline) for observer, timeline in left]
         except Refused as refused:
-            # Said once, as it may take minutes.
+            # It may take minutes, so one message is enough.
             if not unanswered:
                 write(f"{'':13}Kubernetes does not answer, which is tried again: {refused}")
             unanswered = True
@@ -65,7 +65,7 @@ def follow(
         for message in events.new():
             write(f"{'':13}{message}")
         for snapshot, observer, timeline in reads:
-            # By the time of the look: with many nodes a round takes longer than its pause.
+            # With many nodes, reading takes longer than the pause between two reads.
             over = max(over, snapshot.at - timeline.begun)
             node = f"{observer.node.id}: " if len(watched) > 1 else ""
             for mark in timeline.take(snapshot):

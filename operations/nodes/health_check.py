@@ -1,4 +1,4 @@
-"""Deep health checks on demand, which HyperPod runs on nodes that take no work meanwhile."""
+"""Starts and follows HyperPod's deep health checks. Their nodes accept no work until they end."""
 
 import argparse
 import time
@@ -22,14 +22,14 @@ CHECKS: Final = {
     "connectivity": "InstanceConnectivity",
     "training": "MultiNodeTrainingValidation",
 }
-"""HyperPod's checks by our names. Source: DeepHealthCheckType of botocore 1.44.5."""
+"""HyperPod's checks by their names on the command line. Source: DeepHealthCheckType of botocore 1.44.5."""
 _USUAL: Final = ("stress", "connectivity")
 _POLL_SECONDS: Final = 5.0
 _AT_WORK: Final = ("DeepHealthCheckInProgress", "Pending", "SystemUpdating")
 
 
 def start(environment: Environment, account: Account, existing: Sequence[Node], args: argparse.Namespace) -> int:
-    """Start checks, and follow them where that is wanted. Returns 1 when a node did not pass in time."""
+    """Start checks, and with `--wait` follow them. Returns 1 if a node has not passed in time."""
     nodes = _chosen(environment, existing, args)
     checks = [CHECKS[name] for name in args.check or _USUAL]
     groups: dict[str, list[str]] = {}
@@ -70,7 +70,7 @@ def start(environment: Environment, account: Account, existing: Sequence[Node], 
 
 
 def _chosen(environment: Environment, existing: Sequence[Node], args: argparse.Namespace) -> list[Node]:
-    """The named nodes, and those of the named groups."""
+    """Return the named nodes and all nodes of the named groups."""
     if unknown := [group for group in args.group if group not in environment.groups]:
         raise CommandError(
             f"{environment.name} has no group {', '.join(unknown)}", f"it has {', '.join(environment.groups)}", 2
@@ -83,7 +83,7 @@ def _chosen(environment: Environment, existing: Sequence[Node], args: argparse.N
 
 
 def _follow(account: Account, cluster: str, nodes: Sequence[Node], started: float, seconds: float) -> dict[str, Any]:
-    """What became of the nodes once none of them is checked any more, or time is up."""
+    """Return the results of the nodes after all checks have ended, or after `seconds`."""
     ids, checked = {node.id for node in nodes}, set[str]()
     status: dict[str, str] = {}
     while True:
@@ -93,7 +93,7 @@ def _follow(account: Account, cluster: str, nodes: Sequence[Node], started: floa
         for id, word in sorted(changed.items()):
             write_note(f"  {shown(time.time() - started):>9}  {id}: {word}")
         status |= changed
-        # The first reads may come before HyperPod has begun: Running then means nothing.
+        # HyperPod may start after the first reads, so a node that was always Running has not been checked.
         checked |= {id for id in ids if status[id] != "Running"}
         at_work = any(word in _AT_WORK for word in status.values())
         if (checked == ids and not at_work) or time.time() - started > seconds:

@@ -56,7 +56,7 @@ def release(environment: Environment, account: Account, project: Path, nodes: Se
         CommandError: Kubernetes or Slurm does not take it.
     """
     if is_slurm(environment):
-        # A node that somebody else, or HyperPod, has drained is theirs to resume.
+        # If another user or HyperPod has drained a node, they resume it.
         known = quarantines(environment, account)
         _on_slurm(environment, account, [node for node in nodes if node.id in known], "state=resume")
     else:

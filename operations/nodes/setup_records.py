@@ -1,4 +1,4 @@
-"""The verdicts of nodes' set-ups, which lie beside the published lifecycle scripts."""
+"""Reads the results of nodes' set-ups from the bucket of the lifecycle scripts."""
 
 import json
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ from ..aws.clusters import Node
 from ..aws.objects import read_text
 
 _AT_ONCE: Final = 8
-# Clocks of a node and of AWS.
+# Difference between the clocks of a node and of AWS.
 _SKEW: Final = timedelta(minutes=5)
 
 
 def setup_records(environment: Environment, account: Account, nodes: Sequence[Node]) -> dict[str, SetupRecord]:
-    """The records of nodes by instance id, without those of an earlier life of an instance.
+    """Return the records of nodes by instance id, without records from before an instance's launch.
 
     Raises:
-        CommandError: an object in a record's position is none.
+        CommandError: An object with a record's key is not a record.
     """
     bucket = environment.storage.buckets.lifecycle or lifecycle_bucket_name(
         environment.name, account.id, environment.region
@@ -51,5 +51,5 @@ def _parsed(text: str, source: str) -> SetupRecord:
         return SetupRecord.model_validate(json.loads(text))
     except (ValidationError, ValueError) as error:
         raise CommandError(
-            f"{source} is not the verdict of a node's set-up: {error}", "look who else writes there"
+            f"{source} is not the result of a node's set-up: {error}", "find out who else writes to that key"
         ) from error

@@ -1,4 +1,4 @@
-"""What is seen of a node, of its instance group and of the jobs on it, at one moment."""
+"""Observes a node, its instance group and the jobs on it."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +16,7 @@ _NAME_LABEL: Final = "app.kubernetes.io/name"
 
 
 class Job(NamedTuple):
-    """What owns pods on the node: it keeps its name when its pods come anew."""
+    """The owner of pods on the node. It has the same name after its pods were replaced."""
 
     namespace: str
     kind: str
@@ -31,11 +31,11 @@ class Pods:
     """The pods of a job."""
 
     running: frozenset[str]
-    """Uids of those that run and are ready."""
+    """Uids of the pods that run and are ready."""
     on_node: frozenset[str]
-    """Uids of those on the node that are not done, whatever their state."""
+    """Uids of the pods on the node that have not ended."""
     restarts: int = 0
-    """How often containers of running pods were started again, in all."""
+    """Container restarts of all running pods together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class Snapshot:
     instances: Mapping[str, str]
     """Status of each instance of the group by id, as HyperPod lists them."""
     health: str | None
-    """The node's health label; None when there is no such node, or nobody sees Kubernetes."""
+    """The node's health label; None without the node in Kubernetes, or without a way to Kubernetes."""
     up: bool
-    """Whether the node says that it is ready, whatever its health."""
+    """True if the node's condition Ready is true, whatever its health label."""
     tainted: bool
-    """Whether it carries HyperPod's taint."""
+    """True if the node has HyperPod's taint."""
     reasons: Mapping[str, str]
-    """HyperPod's labels and annotations that say why, by what follows their common prefix."""
+    """HyperPod's labels and annotations with the reasons of a fault, without their common prefix."""
     boot: str | None
     """Id of the node's boot."""
     ready: frozenset[str]
@@ -63,7 +63,7 @@ class Snapshot:
 
 
 class Observer:
-    """Looks at one node again and again."""
+    """Observes one node repeatedly."""
 
     def __init__(
         self,
@@ -73,12 +73,12 @@ class Observer:
         kubectl: Kubectl | None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Looks through SageMaker, and through `kubectl` where there is a way to Kubernetes."""
+        """Prepare to read from SageMaker, and from Kubernetes if `kubectl` is given."""
         self._clients, self._cluster, self.node, self._kubectl, self._clock = clients, cluster, node, kubectl, clock
         self._jobs: set[Job] | None = None
 
     def observe(self) -> Snapshot:
-        """The state of things now. Which jobs are watched is decided by the first read."""
+        """Return the current state. All reads observe the jobs that the first one found on the node."""
         # Only the group's: clusters have thousands of nodes.
         instances = {node.id: node.status for node in nodes(self._clients, self._cluster, self.node.group)}
         if self._kubectl is None:
@@ -89,7 +89,7 @@ class Observer:
         }
         mine = kubernetes.get(self.node.kubernetes_name)
         pods = list(self._pods())
-        # The first look decides, as a job may have left the node before the second.
+        # A job may leave the node before the second read.
         if self._jobs is None:
             self._jobs = set(filter(None, (job_of(pod) for pod in pods if self._is_on_node(pod))))
         return Snapshot(
@@ -100,14 +100,14 @@ class Observer:
             tainted=any(taint["key"] == HEALTH_LABEL for taint in _spec(mine).get("taints", ())),
             reasons=_reasons(mine),
             boot=mine.get("status", {}).get("nodeInfo", {}).get("bootID") if mine else None,
-            # The instance id stands in the node's name, and nowhere else that both services know.
+            # The node's name contains the instance id; no label or field has it.
             ready=frozenset(name.removeprefix("hyperpod-") for name, item in kubernetes.items() if _is_healthy(item)),
             jobs={job: self._of(job, pods) for job in self._jobs},
             sees_kubernetes=True,
         )
 
     def _pods(self) -> Iterable[Object]:
-        """At first all pods of the node, later those of the namespaces of its jobs."""
+        """Read the pods of the namespaces of the node's jobs. The first read finds these namespaces."""
         assert self._kubectl
         if self._jobs is None:
             on_node = self._kubectl.items(
@@ -116,7 +116,7 @@ class Observer:
             namespaces = {job.namespace for pod in on_node if self._is_on_node(pod) and (job := job_of(pod))}
         else:
             namespaces = {job.namespace for job in self._jobs}
-        # Pods that come anew lie on other nodes, so whole namespaces are read.
+        # A job's other and replacement pods are on other nodes.
         for namespace in sorted(namespaces):
             yield from self._kubectl.items("pods", f"--namespace={namespace}")
 
@@ -135,21 +135,21 @@ class Observer:
 
 
 def job_of(pod: Object) -> Job | None:
-    """What a pod belongs to; None for pods that come with every node, and for pods of nobody."""
-    # A pod may have several owners, of which one controls it.
+    """Return the owner of a pod; None for pods of DaemonSets and nodes, and without a controlling owner."""
+    # A pod may have several owners, but only one controller.
     owner = next((item for item in pod["metadata"].get("ownerReferences", ()) if item.get("controller")), None)
     if owner is None or owner["kind"] in ("DaemonSet", "Node"):
         return None
     namespace, labels = pod["metadata"]["namespace"], pod["metadata"].get("labels", {})
     if owner["kind"] == "RayCluster" and labels.get(_NAME_LABEL, owner["name"]) != owner["name"]:
-        # A RayJob that starts again makes a cluster of another name.
+        # After a restart, a RayJob creates a cluster with another name.
         return Job(namespace, "RayJob", labels[_NAME_LABEL])
     return Job(namespace, owner["kind"], owner["name"])
 
 
 def _runs(pod: Object) -> bool:
     runs = pod.get("status", {}).get("phase") == "Running" and is_ready(pod)
-    # A pod that is being deleted still runs, and its job counts on it no more.
+    # A pod that is being deleted still runs, but its job no longer uses it.
     return runs and "deletionTimestamp" not in pod["metadata"]
 
 
@@ -158,7 +158,7 @@ def _restarts(pod: Object) -> int:
 
 
 def is_ready(item: Object) -> bool:
-    """Whether a pod or a node says of itself that it is ready."""
+    """True if the condition Ready of a pod or node is true."""
     conditions = item.get("status", {}).get("conditions", ())
     return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
 
