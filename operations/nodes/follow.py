@@ -12,9 +12,9 @@ from .snapshot import Observer
 from .timeline import MARKS, Timeline, shown
 
 POLL_SECONDS: Final = 5.0
-"""Seconds between two reads."""
+"""Shortest pause between two reads in seconds."""
 SANDBOX_POLL_SECONDS: Final = 0.5
-"""Seconds between two reads of a sandbox, whose recoveries take seconds."""
+"""Shortest pause in seconds for a sandbox, whose recoveries take seconds."""
 
 
 class Events:
@@ -49,10 +49,11 @@ def follow(
 
     If the Kubernetes API does not answer, the next read tries again: a tunnel may lead through the broken node.
     """
-    left, unanswered, over = list(watched), False, 0.0
+    left, unanswered, over, pause = list(watched), False, 0.0, poll
     while left and over < seconds:
-        sleep(poll)
-        over += poll
+        sleep(pause)
+        over += pause
+        started = time.monotonic()
         try:
             reads = [(observer.observe(), observer, timeline) for observer, timeline in left]
         except Refused as refused:
@@ -62,6 +63,8 @@ def follow(
             unanswered = True
             continue
         unanswered = False
+        # Each read starts several kubectl processes, which must not keep a busy machine busy.
+        pause = min(max(poll, 3 * (time.monotonic() - started)), 6 * poll)
         for message in events.new():
             write(f"{'':13}{message}")
         for snapshot, observer, timeline in reads:
