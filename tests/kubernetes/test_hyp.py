@@ -22,7 +22,7 @@ from waiting import until
 
 Aws = Callable[[str], Any]
 ROOT = Path(__file__).parents[2]
-HYP = ROOT / ".podwright/hyp-3.12.0/bin/hyp"
+HYP = ROOT / ".podwright/hyp-3.12.0/bin/python"
 REGION, NAME = "us-west-2", "of-hyp"
 OPERATOR = "amazon-sagemaker-hyperpod-training-operator"
 ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
@@ -34,6 +34,21 @@ NODES = {
     "DeepHealthCheckStatus=Passed": "N/A",
 }
 JOB = ("--job-name", "demo", "--image", "registry.example/train:1", "--instance-type", "ml.p5en.48xlarge")
+
+# Importing hyp takes five CPU seconds, so its commands are forks of one process. Each line of its input holds the
+# arguments of a command and the files for its output and errors.
+COMMANDS = """
+import json, os, sys
+from sagemaker.hyperpod.cli.hyp_cli import cli
+for line in sys.stdin:
+    arguments, *files = json.loads(line)
+    child = os.fork()
+    if not child:
+        for number, file in enumerate(files, 1):
+            os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        cli(arguments, "hyp")
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
 
 pytestmark = needs(HYP.exists(), "sagemaker-hyperpod with all that it depends on, where .ci/run puts it")
 
@@ -63,7 +78,7 @@ def governed(aws: Aws) -> GovernedCluster:
 @pytest.fixture(scope="module")
 def hyp(
     sandbox: server.Running, aws: Aws, governed: GovernedCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., str]:
+) -> Iterator[Callable[..., str]]:
     """Runs a command of `hyp` with the role's keys and a home of its own; gives what it prints."""
     trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": SANDBOX_ACCOUNT}}
     rights = {"Effect": "Allow", "Action": ["sagemaker:*", "eks:*"], "Resource": "*"}
@@ -88,13 +103,19 @@ def hyp(
         "NO_PROXY": "localhost,127.0.0.1",
     }
 
-    def run(*arguments: str) -> str:
-        environment = os.environ | sandbox.environment(REGION) | variables
-        result = subprocess.run([HYP, *arguments], env=environment, capture_output=True, text=True)
-        assert result.returncode == 0, result.stdout + result.stderr
-        return result.stdout
+    environment, pipe = os.environ | sandbox.environment(REGION) | variables, subprocess.PIPE
+    output, errors = home / "output", home / "errors"
+    with subprocess.Popen([HYP, "-c", COMMANDS], env=environment, stdin=pipe, stdout=pipe, text=True) as process:
+        requests, answers = process.stdin, process.stdout
+        assert requests
+        assert answers
 
-    return run
+        def run(*arguments: str) -> str:
+            print(json.dumps([arguments, str(output), str(errors)]), file=requests, flush=True)
+            assert answers.readline() == "0\n", output.read_text() + errors.read_text()
+            return output.read_text()
+
+        yield run
 
 
 def ready(governed: GovernedCluster) -> int:
@@ -110,7 +131,6 @@ def test_clusters_are_listed_and_one_is_chosen(governed: GovernedCluster, hyp: C
         clusters = json.loads(hyp("list-cluster", "--region", REGION, "--output", "json"))
         return [group for cluster in clusters if cluster["Cluster"] == NAME for group in cluster["Instances"]]
 
-    # Each start of the command takes seconds of a processor.
     until(lambda: ready(governed) == 2)
     until(lambda: listed() == [NODES])
     hyp("set-cluster-context", "--cluster-name", NAME, "--region", REGION)
