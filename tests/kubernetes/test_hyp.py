@@ -56,7 +56,7 @@ pytestmark = needs(HYP.exists(), "sagemaker-hyperpod with all that it depends on
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[server.Running]:
     """One whose clusters are real ones."""
-    require_parts("kueue", "training-operator", "mpi-operator")
+    require_parts()
     root = tmp_path_factory.mktemp("hyp")
     yield server.start(root, port=0, time_scale=0.1, kubernetes="real")
     server.stop(root)
@@ -72,14 +72,14 @@ def aws(sandbox: server.Running) -> Aws:
 
 @pytest.fixture(scope="module")
 def governed(aws: Aws) -> GovernedCluster:
-    return GovernedCluster(aws, NAME)
+    return GovernedCluster(aws, NAME, addon=False)
 
 
 @pytest.fixture(scope="module")
 def hyp(
     sandbox: server.Running, aws: Aws, governed: GovernedCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., str]]:
-    """Runs a command of `hyp` with the role's keys and a home of its own; gives what it prints."""
+    """Runs a command of `hyp` on the cluster with the role's keys and a home of its own; gives what it prints."""
     trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": SANDBOX_ACCOUNT}}
     rights = {"Effect": "Allow", "Action": ["sagemaker:*", "eks:*"], "Resource": "*"}
     role = aws("iam").create_role(RoleName="hyp", AssumeRolePolicyDocument=json.dumps({"Statement": [trust]}))
@@ -115,6 +115,7 @@ def hyp(
             assert answers.readline() == "0\n", output.read_text() + errors.read_text()
             return output.read_text()
 
+        run("set-cluster-context", "--cluster-name", NAME, "--region", REGION)
         yield run
 
 
@@ -133,7 +134,6 @@ def test_clusters_are_listed_and_one_is_chosen(governed: GovernedCluster, hyp: C
 
     until(lambda: ready(governed) == 2)
     until(lambda: listed() == [NODES])
-    hyp("set-cluster-context", "--cluster-name", NAME, "--region", REGION)
     context = f"arn:aws:eks:{REGION}:{SANDBOX_ACCOUNT}:cluster/{NAME}"
     assert context in hyp("get-cluster-context")
 
@@ -142,7 +142,6 @@ def test_a_job_is_made_listed_and_deleted(aws: Aws, governed: GovernedCluster, h
     aws("eks").create_addon(clusterName=NAME, addonName=OPERATOR)
     named = {"clusterName": NAME, "addonName": OPERATOR}
     until(lambda: aws("eks").describe_addon(**named)["addon"]["status"] == "ACTIVE")
-    hyp("set-cluster-context", "--cluster-name", NAME, "--region", REGION)
 
     def jobs() -> list[list[str]]:
         """The rows of the table: name, namespace and status."""
