@@ -21,6 +21,7 @@ from podwright.config.loading.load import LoadedEnvironment
 from podwright.config.loading.source import parse_source
 from podwright.config.settings.environment import Environment
 from podwright.config.settings.gates import GateName
+from podwright.config.settings.governance.task_governance import ADDON
 from podwright.operations.aws.account import Account
 from podwright.operations.aws.clusters import nodes
 from podwright.operations.aws.deployed import is_store
@@ -163,8 +164,9 @@ def on(account: Account, eks: dict[str, Any]) -> Callable[..., Context]:
 
 def gated_cluster(aws: Aws) -> GovernedCluster:
     """Operators, quotas and priorities, and nodes that publish their verdicts."""
-    made = GovernedCluster(aws, NAME)
-    for addon in ("hyperpod-dependencies", "amazon-sagemaker-hyperpod-training-operator"):
+    made = GovernedCluster(aws, NAME, addon=False)
+    # Kueue last: each operator that comes after it restarts it.
+    for addon in ("hyperpod-dependencies", "amazon-sagemaker-hyperpod-training-operator", ADDON):
         aws("eks").create_addon(clusterName=NAME, addonName=addon)
     environment = loaded().environment
     for item in priority_classes(environment.governance.priorities):
