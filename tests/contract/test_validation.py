@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from synthesis import NAMES, ROOT, environment
+from synthesis import NAMES, ROOT, environment, value_paths
 
 # Rules of which single findings may be accepted, each on the construct that it is about. A new one wants a look.
 ACCEPTED = {
@@ -47,20 +47,8 @@ def properties_of(name: str) -> Iterator[tuple[str, ...]]:
     """The types of an environment's resources, with the path of each value in their properties."""
     for file in SNAPSHOTS.joinpath(name).glob("*.json"):
         for provided in json.loads(file.read_text()).get("Resources", {}).values():
-            yield from places(provided.get("Properties", {}), (provided["Type"],))
+            yield from value_paths(provided.get("Properties", {}), (provided["Type"],))
             yield (provided["Type"],)
-
-
-def places(node: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The paths of all values, whatever their position in a list, each with the type of its value."""
-    if isinstance(node, dict):
-        for key, value in node.items():
-            yield from places(value, (*path, key))
-    elif isinstance(node, list):
-        for value in node:
-            yield from places(value, (*path, "*"))
-    else:
-        yield (*path, type(node).__name__)
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +127,7 @@ def telling(names: list[str], assembly: Path) -> dict[str, list[Path]]:
         shown = {
             location
             for provided in resources
-            for location in places(provided.get("Properties", {}), (provided["Type"],))
+            for location in value_paths(provided.get("Properties", {}), (provided["Type"],))
         }
         if shown - observed:
             chosen.setdefault(environment(name).region, []).append(file)

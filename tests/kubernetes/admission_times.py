@@ -1,6 +1,7 @@
 """How long Kueue takes to admit many jobs of many teams on the nodes of environments/governed-hundred.yaml."""
 
 import json
+import math
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -69,7 +70,9 @@ def admit(folder: Path, teams: int) -> Times:
     groups = loaded.environment.instance_groups
     with started(folder / "plane") as plane:
         plane.install("kueue", settings({}))
-        add_nodes(plane, {name: (groups[name].types[0], groups[name].count) for name in GUARANTEED})
+        # Fewer teams have fewer nodes: fifty own those of the scenario.
+        counts = {name: math.ceil(groups[name].count * teams / 50) for name in GUARANTEED}
+        add_nodes(plane, {name: (groups[name].types[0], count) for name, count in counts.items()})
         _apply_quotas(plane, loaded)
         return _measure(plane, [item for items in job_manifests(loaded).values() for item in items], fitting(teams))
 

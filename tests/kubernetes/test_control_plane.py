@@ -11,10 +11,8 @@ import pytest
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
-from control_plane_parts import ALL_PARTS, needs_parts
-from listening import addresses
+from control_plane_parts import needs_parts
 from podwright.config.errors import CommandError
-from podwright.planning.helm.operators import OPERATORS as EVERY_OPERATOR
 from podwright.sandbox.control_plane.cache import Cache
 from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.control_plane.pins import pins
@@ -22,11 +20,9 @@ from podwright.sandbox.control_plane.processes import answers, is_alive
 from waiting import until
 
 CACHE = Cache.of_user()
-pytestmark = needs_parts(*ALL_PARTS)
+pytestmark = needs_parts("kueue")
 
-COMPONENTS = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"]
-# Kueue last, as in a deployment: it looks for kinds when it starts.
-OPERATORS = sorted(EVERY_OPERATOR, key="kueue".__eq__)
+COMPONENTS = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kueue"]
 NODES = 16
 CPUS_OF_NODE = 8
 TEAM = "team"
@@ -35,12 +31,11 @@ KUEUE = {"group": "kueue.x-k8s.io", "version": "v1beta2"}
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """Everything, started once for this file."""
+    """A control plane with Kueue, started once for this file."""
     control_plane = ControlPlane(tmp_path_factory.mktemp("plane"), pins(), CACHE)
     control_plane.start()
     try:
-        for name in OPERATORS:
-            control_plane.install(name)
+        control_plane.install("kueue")
         yield control_plane
     finally:
         control_plane.stop()
@@ -118,7 +113,7 @@ def custom(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_all_components_run(plane: ControlPlane) -> None:
-    assert [item.name for item in plane.running] == [*COMPONENTS, *OPERATORS]
+    assert [item.name for item in plane.running] == COMPONENTS
 
 
 def test_the_api_server_is_ready_and_of_the_pinned_version(api: client.ApiClient) -> None:
@@ -201,43 +196,15 @@ def test_pods_end_when_an_annotation_says_so(batch: Any, queue: str, code: str, 
     assert condition in until(lambda: (conditions := ended()) & {"Complete", "Failed"} and conditions)
 
 
-def test_a_pytorch_job_gets_its_pods_from_the_training_operator(core: Any, objects: Any, queue: str) -> None:
-    """Kueue unsuspends it where there is quota; the training operator's webhook refuses what it cannot run."""
-    container = {"name": "pytorch", "image": "example.com/train", "resources": {"requests": {"cpu": "1"}}}
-    worker = {"replicas": 2, "restartPolicy": "Never", "template": {"spec": {"containers": [container]}}}
-    body = {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "PyTorchJob",
-        "metadata": {"name": "trains", "labels": {"kueue.x-k8s.io/queue-name": TEAM}},
-        "spec": {"pytorchReplicaSpecs": {"Worker": worker}},
-    }
-    kind: dict[str, Any] = {"group": "kubeflow.org", "version": "v1", "namespace": TEAM, "plural": "pytorchjobs"}
-    objects.create_namespaced_custom_object(**kind, body=body)
-
-    def running() -> bool:
-        pods = core.list_namespaced_pod(TEAM, label_selector="training.kubeflow.org/job-name=trains").items
-        return [pod.status.phase for pod in pods] == ["Running"] * 2
-
-    assert until(running)
-    container["name"] = "not-pytorch"
-    with pytest.raises(ApiException, match=r"admission webhook .*training-operator"):
-        objects.create_namespaced_custom_object(**kind, body=body | {"metadata": {"name": "refused"}})
-
-
 @pytest.mark.parametrize("name", ["kueue", "kube-apiserver", "etcd"])
 def test_what_is_killed_is_started_again(plane: ControlPlane, core: Any, queue: str, name: str) -> None:
     (killed,) = [item for item in plane.running if item.name == name]
     os.kill(killed.pid, signal.SIGKILL)
     assert name in until(plane.restart_ended)
     # What could not do without it ends, and is started again, too.
-    until(lambda: not plane.restart_ended() and {item.name for item in plane.running} == {*COMPONENTS, *OPERATORS})
+    until(lambda: not plane.restart_ended() and {item.name for item in plane.running} == {*COMPONENTS})
     assert killed not in plane.running
     assert core.read_namespace(TEAM).status.phase == "Active"
-
-
-def test_nothing_listens_on_another_interface(plane: ControlPlane) -> None:
-    for item in plane.running:
-        assert addresses(item.pid) <= {"127.0.0.1"}, item.name
 
 
 def test_a_second_start_is_refused(plane: ControlPlane) -> None:
@@ -256,7 +223,7 @@ def test_all_stop_and_start_again_with_what_was_there(plane: ControlPlane, queue
 
 
 def test_logs_lie_beside_the_data(plane: ControlPlane) -> None:
-    assert [Path(item.log).name for item in plane.running] == [f"{name}.log" for name in [*COMPONENTS, *OPERATORS]]
+    assert [Path(item.log).name for item in plane.running] == [f"{name}.log" for name in COMPONENTS]
 
 
 def kueue_objects(objects: Any) -> dict[str, int]:

@@ -22,7 +22,7 @@ from waiting import until
 
 Aws = Callable[[str], Any]
 ROOT = Path(__file__).parents[2]
-HYP = ROOT / ".podwright/hyp-3.12.0/bin/hyp"
+HYP = ROOT / ".podwright/hyp-3.12.0/bin/python"
 REGION, NAME = "us-west-2", "of-hyp"
 OPERATOR = "amazon-sagemaker-hyperpod-training-operator"
 ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
@@ -35,13 +35,28 @@ NODES = {
 }
 JOB = ("--job-name", "demo", "--image", "registry.example/train:1", "--instance-type", "ml.p5en.48xlarge")
 
+# Importing hyp takes five CPU seconds, so its commands are forks of one process. Each line of its input holds the
+# arguments of a command and the files for its output and errors.
+COMMANDS = """
+import json, os, sys
+from sagemaker.hyperpod.cli.hyp_cli import cli
+for line in sys.stdin:
+    arguments, *files = json.loads(line)
+    child = os.fork()
+    if not child:
+        for number, file in enumerate(files, 1):
+            os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        cli(arguments, "hyp")
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
 pytestmark = needs(HYP.exists(), "sagemaker-hyperpod with all that it depends on, where .ci/run puts it")
 
 
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[server.Running]:
     """One whose clusters are real ones."""
-    require_parts("kueue", "training-operator", "mpi-operator")
+    require_parts()
     root = tmp_path_factory.mktemp("hyp")
     yield server.start(root, port=0, time_scale=0.1, kubernetes="real")
     server.stop(root)
@@ -57,14 +72,14 @@ def aws(sandbox: server.Running) -> Aws:
 
 @pytest.fixture(scope="module")
 def governed(aws: Aws) -> GovernedCluster:
-    return GovernedCluster(aws, NAME)
+    return GovernedCluster(aws, NAME, addon=False)
 
 
 @pytest.fixture(scope="module")
 def hyp(
     sandbox: server.Running, aws: Aws, governed: GovernedCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., str]:
-    """Runs a command of `hyp` with the role's keys and a home of its own; gives what it prints."""
+) -> Iterator[Callable[..., str]]:
+    """Runs a command of `hyp` on the cluster with the role's keys and a home of its own; gives what it prints."""
     trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": SANDBOX_ACCOUNT}}
     rights = {"Effect": "Allow", "Action": ["sagemaker:*", "eks:*"], "Resource": "*"}
     role = aws("iam").create_role(RoleName="hyp", AssumeRolePolicyDocument=json.dumps({"Statement": [trust]}))
@@ -88,13 +103,20 @@ def hyp(
         "NO_PROXY": "localhost,127.0.0.1",
     }
 
-    def run(*arguments: str) -> str:
-        environment = os.environ | sandbox.environment(REGION) | variables
-        result = subprocess.run([HYP, *arguments], env=environment, capture_output=True, text=True)
-        assert result.returncode == 0, result.stdout + result.stderr
-        return result.stdout
+    environment, pipe = os.environ | sandbox.environment(REGION) | variables, subprocess.PIPE
+    output, errors = home / "output", home / "errors"
+    with subprocess.Popen([HYP, "-c", COMMANDS], env=environment, stdin=pipe, stdout=pipe, text=True) as process:
+        requests, answers = process.stdin, process.stdout
+        assert requests
+        assert answers
 
-    return run
+        def run(*arguments: str) -> str:
+            print(json.dumps([arguments, str(output), str(errors)]), file=requests, flush=True)
+            assert answers.readline() == "0\n", output.read_text() + errors.read_text()
+            return output.read_text()
+
+        run("set-cluster-context", "--cluster-name", NAME, "--region", REGION)
+        yield run
 
 
 def ready(governed: GovernedCluster) -> int:
@@ -110,10 +132,8 @@ def test_clusters_are_listed_and_one_is_chosen(governed: GovernedCluster, hyp: C
         clusters = json.loads(hyp("list-cluster", "--region", REGION, "--output", "json"))
         return [group for cluster in clusters if cluster["Cluster"] == NAME for group in cluster["Instances"]]
 
-    # Each start of the command takes seconds of a processor.
     until(lambda: ready(governed) == 2)
     until(lambda: listed() == [NODES])
-    hyp("set-cluster-context", "--cluster-name", NAME, "--region", REGION)
     context = f"arn:aws:eks:{REGION}:{SANDBOX_ACCOUNT}:cluster/{NAME}"
     assert context in hyp("get-cluster-context")
 
@@ -122,7 +142,6 @@ def test_a_job_is_made_listed_and_deleted(aws: Aws, governed: GovernedCluster, h
     aws("eks").create_addon(clusterName=NAME, addonName=OPERATOR)
     named = {"clusterName": NAME, "addonName": OPERATOR}
     until(lambda: aws("eks").describe_addon(**named)["addon"]["status"] == "ACTIVE")
-    hyp("set-cluster-context", "--cluster-name", NAME, "--region", REGION)
 
     def jobs() -> list[list[str]]:
         """The rows of the table: name, namespace and status."""

@@ -2,16 +2,17 @@
 
 import json
 import ssl
-import urllib.error
 import urllib.parse
-import urllib.request
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+import urllib3
 
 from governed_cluster import TOKEN, GovernedCluster, until
 from podwright.cdk8s_charts.priority_classes import priority_classes
@@ -20,6 +21,7 @@ from podwright.config.loading.load import LoadedEnvironment
 from podwright.config.loading.source import parse_source
 from podwright.config.settings.environment import Environment
 from podwright.config.settings.gates import GateName
+from podwright.config.settings.governance.task_governance import ADDON
 from podwright.operations.aws.account import Account
 from podwright.operations.aws.clusters import nodes
 from podwright.operations.aws.deployed import is_store
@@ -105,22 +107,19 @@ class Direct(Kubectl):
         object.__setattr__(self, "is_real", not is_store(description))
         self.endpoint = description["endpoint"]
         authority = b64decode(description["certificateAuthority"]["data"]).decode()
-        self.tls = ssl.create_default_context(cadata=authority)
+        # It keeps the connection: a handshake for each request costs both sides more than the request.
+        self.pool = urllib3.PoolManager(ssl_context=ssl.create_default_context(cadata=authority))
 
     __setattr__ = object.__setattr__
 
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
+    def ask(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Any:
         """One request."""
-        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": content_type}
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.endpoint + path, data, headers, method=method)
-        try:
-            with urllib.request.urlopen(request, context=self.tls) as answer:
-                text = answer.read().decode()
-        except urllib.error.HTTPError as error:
-            with error:
-                raise Refused(json.load(error)["message"]) from None
-        return text if "text/plain" in answer.headers["Content-Type"] else json.loads(text)
+        answer = self.pool.request(method, self.endpoint + path, body=data, headers=headers)
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            raise Refused(answer.json()["message"])
+        return answer.data.decode() if "text/plain" in answer.headers["Content-Type"] else answer.json()
 
     def items(self, kind: str, *arguments: str) -> list[dict[str, Any]]:
         options = dict(argument.removeprefix("--").partition("=")[::2] for argument in arguments)
@@ -156,7 +155,7 @@ def on(account: Account, eks: dict[str, Any]) -> Callable[..., Context]:
 
     def make(name: GateName, environment: LoadedEnvironment | None = None, seconds: float = 20) -> Context:
         made = context(name, account, environment, seconds / 60)
-        made.poll = 0.05
+        made.poll = 0.3 if kubectl.is_real else 0.05
         made.__dict__["kubectl"] = kubectl
         return made
 
@@ -165,8 +164,9 @@ def on(account: Account, eks: dict[str, Any]) -> Callable[..., Context]:
 
 def gated_cluster(aws: Aws) -> GovernedCluster:
     """Operators, quotas and priorities, and nodes that publish their verdicts."""
-    made = GovernedCluster(aws, NAME)
-    for addon in ("hyperpod-dependencies", "amazon-sagemaker-hyperpod-training-operator"):
+    made = GovernedCluster(aws, NAME, addon=False)
+    # Kueue last: each operator that comes after it restarts it.
+    for addon in ("hyperpod-dependencies", "amazon-sagemaker-hyperpod-training-operator", ADDON):
         aws("eks").create_addon(clusterName=NAME, addonName=addon)
     environment = loaded().environment
     for item in priority_classes(environment.governance.priorities):
@@ -221,6 +221,4 @@ def breaking(endpoint: str) -> Iterator[Callable[..., None]]:
 
 def patch(kubectl: Direct, path: str, body: Any) -> None:
     """Merge a change into an object of the cluster."""
-    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/merge-patch+json"}
-    request = urllib.request.Request(kubectl.endpoint + path, json.dumps(body).encode(), headers, method="PATCH")
-    urllib.request.urlopen(request, context=kubectl.tls).close()
+    kubectl.ask("PATCH", path, body, "application/merge-patch+json")

@@ -3,6 +3,7 @@
 import json
 import os
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -177,3 +178,12 @@ def _sign(was: dict[str, Any] | None, now: dict[str, Any] | None) -> str:
     if was is None or now is None:
         return "+" if was is None else "-"
     return "!" if changed_create_only(was["Type"], _REGION, was["Properties"], now["Properties"]) else "~"
+
+
+def value_paths(node: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The paths of all values, whatever their position in a list, each with the type of its value."""
+    if isinstance(node, dict | list):
+        for key, value in node.items() if isinstance(node, dict) else (("*", item) for item in node):
+            yield from value_paths(value, (*path, key))
+    else:
+        yield (*path, type(node).__name__)

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubernetes.client.exceptions import ApiException
 
 from api_server import ApiServer, Object
 from control_plane_parts import require_parts
 from job_environment import rendered, with_jobs
+from listening import addresses
 from podwright.cdk8s_charts.training_runtime import torch_runtime
 from podwright.operations.aws.account import Account
 from podwright.operations.cdk.progress import Progress
@@ -193,6 +195,21 @@ def test_of_equal_jobs_each_says_why_it_waits(plane: ControlPlane, server: ApiSe
         server.delete(second)
         assert [job.reason for job in jobs] == [jobs[0].reason] * 2
         assert "ml.g5.12xlarge" in jobs[0].reason
+
+
+def test_the_training_operators_webhook_refuses_what_it_cannot_run(server: ApiServer) -> None:
+    (kind,) = (kind for kind in KINDS if kind.name == "pytorch")
+    job = kind.manifest()
+    (template,) = (replica["template"] for replica in job["spec"]["pytorchReplicaSpecs"].values())
+    template["spec"]["containers"][0]["name"] = "not-pytorch"
+    with pytest.raises(ApiException, match=r"admission webhook .*training-operator"):
+        server.apply(job)
+
+
+def test_nothing_listens_on_another_interface(plane: ControlPlane) -> None:
+    assert {item.name for item in plane.running} >= {"etcd", "kube-apiserver", *OPERATORS}
+    for item in plane.running:
+        assert addresses(item.pid) <= {"127.0.0.1"}, item.name
 
 
 def was_considered(workload: Object) -> bool:

@@ -3,10 +3,11 @@
 import base64
 import json
 import ssl
-import urllib.error
-import urllib.request
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
+
+import urllib3
 
 from podwright.config.settings.governance.task_governance import ADDON
 from sandbox_network import eks_cluster, surroundings
@@ -26,6 +27,9 @@ class GovernedCluster:
         eks_cluster(aws, around, name)
         until(lambda: aws("eks").describe_cluster(name=name)["cluster"]["status"] == "ACTIVE", f"{name} is active")
         self.name, self._description = name, aws("eks").describe_cluster(name=name)["cluster"]
+        authority = base64.b64decode(self._description["certificateAuthority"]["data"]).decode()
+        # It keeps the connection: a handshake for each request costs both sides more than the request.
+        self._pool = urllib3.PoolManager(ssl_context=ssl.create_default_context(cadata=authority))
         namespace, account = _DEPENDENCY
         self.kubernetes("/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": namespace}})
         accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
@@ -51,15 +55,12 @@ class GovernedCluster:
         """What its Kubernetes API answers to a GET, or to a POST of `body`; None when there is no such object."""
         content = json.dumps({"apiVersion": "v1", **body}).encode() if body else None
         headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
-        request = urllib.request.Request(self._description["endpoint"] + path, data=content, headers=headers)
-        authority = base64.b64decode(self._description["certificateAuthority"]["data"]).decode()
-        try:
-            with urllib.request.urlopen(request, context=ssl.create_default_context(cadata=authority)) as answer:
-                return json.load(answer)
-        except urllib.error.HTTPError as error:
-            if error.code != 404:
-                raise
+        url = self._description["endpoint"] + path
+        answer = self._pool.request("POST" if body else "GET", url, body=content, headers=headers)
+        if answer.status == HTTPStatus.NOT_FOUND:
             return None
+        assert answer.status < HTTPStatus.BAD_REQUEST, answer.data.decode()
+        return answer.json()
 
     def names(self, kind: str, group: str = "kueue.x-k8s.io/v1beta2") -> set[str]:
         """The names of all objects of a kind."""

@@ -254,7 +254,7 @@ def test_a_kind_is_left_to_the_operator_that_serves_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operators_listen_on_loopback_at_ports_of_their_own(name: Name, tmp_path: Path) -> None:
-    """That none of them listens elsewhere is seen where they run (tests/kubernetes/test_control_plane.py)."""
+    """That none of them listens elsewhere is seen where they run (tests/kubernetes/engines/test_job_operators.py)."""
     item = operator(name, Ports.free())
     arguments = item.arguments(tmp_path, tmp_path / "kubeconfig", "{}")
     # YuniKorn has no flags.
