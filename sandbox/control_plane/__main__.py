@@ -1,6 +1,6 @@
 """The control plane of the sandbox's Kubernetes: `python -m podwright.sandbox.control_plane install|status|remove`.
 
-Use `podwright sandbox kubernetes`. The verb `wheels` is for a release: it packs what is installed for other machines.
+Use `podwright sandbox kubernetes`. The verb `wheels` is for releases: it packs the installed parts for other machines.
 """
 
 import argparse
@@ -26,7 +26,7 @@ _INTERRUPTED = 130
 _NOTES: Final = {
     "kuberay": "pods run nothing, so a stand-in for Ray's dashboard answers: a job does what its submitter does"
 }
-"""What a part cannot show here."""
+"""Limits of a part in the sandbox."""
 
 
 def main() -> int:
@@ -45,7 +45,7 @@ def main() -> int:
         if options.verb == "install":
             needed = _needed(options.project, options.environments)
             if options.pytorch:
-                # Said before an hour of building.
+                # A build takes an hour, so this error has to come first.
                 require_linux()
             install(pins(), cache, _further(options.minor), needed)
             if options.pytorch:
@@ -126,7 +126,7 @@ def _status(cache: Cache, project: Path, as_json: bool) -> int:
 
 
 def _environments(project: Path, installed: Collection[str]) -> dict[str, list[str] | None]:
-    """Return the missing parts of each environment of a project that has Kubernetes; None where it cannot be read."""
+    """Return the missing parts of each environment of a project with Kubernetes; None if it cannot be read."""
     settings = Project.at(project)
     environments = dict[str, list[str] | None]()
     for name in settings.names:
@@ -149,7 +149,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _further(minors: list[str]) -> list[str]:
-    """Return the minor versions other than the default. Raises CommandError where nothing is pinned for one."""
+    """Return the minor versions other than the default. Raises CommandError if one has no pins."""
     known = [pins().minor, *pins().minors]
     if unknown := [minor for minor in minors if minor not in known]:
         raise CommandError(
@@ -161,7 +161,7 @@ def _further(minors: list[str]) -> list[str]:
 
 
 def _without_pins() -> list[str]:
-    """The minor versions that environments may have and that nothing is pinned for."""
+    """Return the allowed minor versions of environments that have no pins."""
     return [version for version in eks_versions() if version not in (*pins().minors, pins().minor)]
 
 
@@ -176,7 +176,7 @@ def _row(cache: Cache, part: Part) -> dict[str, Any]:
 
 
 def _remove(cache: Cache, as_json: bool) -> int:
-    """Delete the control plane, and say what stays."""
+    """Delete the control plane, and print what remains."""
     left = [str(item) for item in cache.remove()]
     lines = [f"The control plane is removed from {cache.root}."]
     pytorch = PyTorch.of_user()

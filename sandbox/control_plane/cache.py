@@ -1,7 +1,7 @@
-"""The folder in the user's cache that the parts of the control plane are installed in.
+"""The folder of the control plane's installed parts in the user's cache.
 
-A part is made in a folder beside its own, which gets its name when all of it is there. So a part that has its folder is
-whole, whatever happened to the process that made it.
+podwright writes a part into an unfinished folder and renames this at the end. So a part with a folder is complete, even
+if a process was killed.
 """
 
 import json
@@ -27,7 +27,7 @@ _DEFINITIONS = "definitions"
 
 
 class State(StrEnum):
-    """How much of a part is installed."""
+    """State of a part's installation."""
 
     INSTALLED = "installed"
     HALF_BUILT = "half-built"
@@ -37,54 +37,54 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What an installation wrote of a part."""
+    """The record of a part's installation."""
 
     recipe: str
     seconds: float
     size: int
     origin: str = ""
-    """The installed wheels that it was taken from; empty where it was fetched or built."""
+    """Wheels that contained the part; empty if it was downloaded or built."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """The parts on this machine."""
+    """The parts of the control plane on this machine."""
 
     root: Path
 
     @classmethod
     def of_user(cls) -> "Cache":
-        """The cache of the user who runs this."""
+        """Return the cache of the current user."""
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         return cls(base / "podwright" / "control-plane")
 
     @property
     def toolchain(self) -> Path:
-        """The folder of a Go toolchain that podwright fetched, with Go's own caches."""
+        """Folder of the downloaded Go toolchain, with Go's own caches."""
         return self.root / _TOOLCHAIN
 
     @property
     def definitions(self) -> Path:
-        """The folder of custom resource definitions as API servers stored them."""
+        """Folder of custom resource definitions in the form in which API servers have stored them."""
         return self.root / _DEFINITIONS
 
     def folder(self, part: Part) -> Path:
-        """Where an installed part lies."""
+        """Return the folder of an installed part."""
         return self.root / part.folder
 
     def unfinished(self, part: Part) -> Path:
-        """Where a part lies until it is whole."""
+        """Return the folder of an unfinished part."""
         return self.root / f"{part.folder}{_UNFINISHED}"
 
     def record(self, part: Part) -> Record | None:
-        """What was written of the part; None without it, or where another version of podwright wrote it."""
+        """Return the record of a part; None without one, or if another version of podwright wrote it."""
         try:
             return Record(**json.loads((self.folder(part) / _RECORD).read_text(encoding="utf-8")))
         except (FileNotFoundError, ValueError, TypeError):
             return None
 
     def state(self, part: Part) -> State:
-        """How much of the part is here."""
+        """Return the state of a part."""
         record = self.record(part)
         if record and record.recipe == part.recipe and self._is_whole(part, record):
             return State.INSTALLED
@@ -93,13 +93,13 @@ class Cache:
         return State.OUTDATED if self.folder(part).exists() else State.MISSING
 
     def _is_whole(self, part: Part, record: Record) -> bool:
-        """Whether all files are there, and as long as they were: a machine that lost its power may have cut some."""
+        """True if all files exist with their recorded sizes: a power failure may have truncated some."""
         folder = self.folder(part)
         size = size_of(folder) - (folder / _RECORD).stat().st_size
         return size == record.size and all((folder / name).is_file() for name in part.files)
 
     def finish(self, part: Part, seconds: float, origin: str = "") -> Record:
-        """Give a part that was made in its unfinished folder its name."""
+        """Move a part from its unfinished folder to its final one."""
         folder = self.unfinished(part)
         (folder / _RECORD).unlink(missing_ok=True)
         record = Record(part.recipe, round(seconds, 1), size_of(folder), origin)
@@ -112,7 +112,7 @@ class Cache:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Be the only process that changes the cache. Raises CommandError where another one is at it."""
+        """Hold the lock of the cache. Raises CommandError if another process is changing it."""
         self.root.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(self.root / _LOCK, timeout=0):
@@ -123,10 +123,10 @@ class Cache:
             ) from None
 
     def remove(self) -> list[Path]:
-        """Delete what installations made here, and return what is left, which is somebody else's.
+        """Delete all installed parts. Returns the remaining files, which podwright did not create.
 
         Raises:
-            CommandError: Another process changes it, or programs of it run.
+            CommandError: Another process is changing the cache, or programs of it are running.
         """
         if not self.root.exists():
             return []
@@ -150,12 +150,12 @@ class Cache:
 
 
 def size_of(folder: Path) -> int:
-    """The bytes of all files below a folder."""
+    """Return the size of all files below a folder, in bytes."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def _running_from(folder: Path) -> Iterator[int]:
-    """The processes whose program lies in a folder."""
+    """Return the processes whose program is in a folder."""
     for pid, words in command_lines().items():
         if words and Path(os.fsdecode(words[0])).is_relative_to(folder):
             yield pid

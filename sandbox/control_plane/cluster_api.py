@@ -1,4 +1,4 @@
-"""Objects of a starting control plane, by requests of this process: a kubectl process takes a tenth of a second."""
+"""Reads and writes objects of a starting control plane without kubectl, whose start takes a tenth of a second."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ from ..kubernetes.api_objects import ApiObjects, Connection, connection
 from ..kubernetes.cluster_objects import ApiError, unknown_kind
 
 _MANAGER: Final = "kubectl"
-"""Owner of the fields of applied objects. Charts that users install later take them over from it."""
+"""Field manager of applied objects. Charts that users install later take over its fields."""
 _TOKEN_SECONDS: Final = 10 * 365 * 24 * 3600
 _SERVED_SECONDS: Final = 60.0
 _DELETED_SECONDS: Final = 120.0
@@ -22,7 +22,7 @@ Manifest = dict[str, Any]
 
 
 def apply(kubeconfig: Path, objects: Sequence[Manifest]) -> None:
-    """Apply objects on the server's side.
+    """Apply objects by server-side apply.
 
     Raises:
         CommandError: The API server refuses one.
@@ -37,7 +37,7 @@ def apply(kubeconfig: Path, objects: Sequence[Manifest]) -> None:
 
 
 def delete(kubeconfig: Path, objects: Sequence[Manifest]) -> None:
-    """Delete objects if they exist; a namespace goes with all that is in it. Does not wait for their end.
+    """Delete objects if they exist, without waiting for their end. A namespace is deleted with its objects.
 
     Raises:
         CommandError: The API server refuses to delete one.
@@ -50,7 +50,7 @@ def delete(kubeconfig: Path, objects: Sequence[Manifest]) -> None:
 
 
 def find(kubeconfig: Path, kind: str, namespace: str, name: str) -> Manifest | None:
-    """An object of a core kind, such as `Secret`; None without it.
+    """Return an object of a core kind, such as `Secret`; None if it does not exist.
 
     Raises:
         CommandError: The API server does not answer.
@@ -60,7 +60,7 @@ def find(kubeconfig: Path, kind: str, namespace: str, name: str) -> Manifest | N
 
 
 def find_definition(kubeconfig: Path, name: str) -> Manifest | None:
-    """A custom resource definition; None without it.
+    """Return a custom resource definition; None if it does not exist.
 
     Raises:
         CommandError: The API server does not answer.
@@ -70,7 +70,7 @@ def find_definition(kubeconfig: Path, name: str) -> Manifest | None:
 
 
 def account_token(kubeconfig: Path, namespace: str, account: str) -> str:
-    """A token of a service account, for ten years.
+    """Return a token of a service account, valid for ten years.
 
     Raises:
         CommandError: The account does not exist.
@@ -82,10 +82,10 @@ def account_token(kubeconfig: Path, namespace: str, account: str) -> str:
 
 
 def wait_served(kubeconfig: Path, definitions: Sequence[Manifest]) -> None:
-    """Wait until the kinds of these definitions are served: who starts before looks for them again after seconds.
+    """Wait until the API server serves the kinds of these definitions. Programs that start earlier retry after seconds.
 
     Raises:
-        CommandError: They are not served after a minute.
+        CommandError: A kind is not served after a minute.
     """
     api = _connection(kubeconfig)
     missing = {
@@ -106,10 +106,10 @@ def wait_served(kubeconfig: Path, definitions: Sequence[Manifest]) -> None:
 
 
 def wait_deleted(kubeconfig: Path, objects: Sequence[Manifest]) -> None:
-    """Wait until namespaces of these are gone that are being deleted: nothing can be made in them meanwhile.
+    """Wait for the end of namespaces among these objects that are being deleted: they accept no objects.
 
     Raises:
-        CommandError: One is still there after two minutes.
+        CommandError: One still exists after two minutes.
     """
     for name in [item["metadata"]["name"] for item in objects if item["kind"] == "Namespace"]:
 
@@ -126,7 +126,7 @@ def _connection(kubeconfig: Path) -> Connection:
 
 @contextmanager
 def _named(subject: str) -> Iterator[None]:
-    """Name the subject of a request that the API server refuses."""
+    """Name the object in the error if the API server refuses a request."""
     try:
         yield
     except ApiError as error:
@@ -142,7 +142,7 @@ def _delete(api: Connection, path: str) -> None:
 
 
 def _path(api: Connection, item: Manifest) -> str | None:
-    """The path of an object; None if its kind is not served."""
+    """Return the path of an object; None if the API server does not serve its kind."""
     version, metadata = item["apiVersion"], item["metadata"]
     served = api.resource(version, item["kind"])
     if served is None:

@@ -15,7 +15,7 @@ from .webhooks import mount_secret
 
 _SERVICE_CIDR = "10.96.0.0/16"
 SERVICE_ADDRESS: Final = "10.96.0.1"
-"""Of the Service `kubernetes`, the first of the range."""
+"""Address of the Service `kubernetes`, the first of the range."""
 _ACCOUNTS = ("system:serviceaccounts",)
 _PODS = Path(__file__).with_name("pods.yaml")
 _AUDIT = Path(__file__).with_name("audit.yaml")
@@ -24,13 +24,13 @@ _NAMES_IN_CLUSTER = ("kubernetes", "kubernetes.default", "kubernetes.default.svc
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """Those of one control plane, by the folder of its data and keys, the folders of the parts, and the ports."""
+    """The programs of one control plane."""
 
     folder: Path
     parts: Mapping[str, Path]
     ports: Ports
     time_scale: float = 1.0
-    """What podwright's own operators multiply their waits by."""
+    """Factor for the waits of podwright's own operators."""
 
     @property
     def _keys(self) -> Path:
@@ -38,16 +38,16 @@ class Components:
 
     @property
     def authority(self) -> Authority:
-        """Signs the servers and the users of Kubernetes."""
+        """The authority that signs the certificates of Kubernetes' servers and users."""
         return Authority.open(self._keys)
 
     @property
     def audit_log(self) -> Path:
-        """Who wrote what decides over jobs and pods: one event of the API server as JSON a line."""
+        """File of the API server's events on jobs, pods and quotas, as lines of JSON."""
         return self.folder / "audit.log"
 
     def etcd(self) -> Component:
-        """One member, for clients of an authority of its own: the certificates of Kubernetes' users do not open it."""
+        """Return an etcd of one member. Its own authority refuses the certificates of Kubernetes' users."""
         authority = Authority.open(self._keys / "etcd")
         pair = authority.server("etcd")
         authority.client("kube-apiserver", "kube-apiserver")
@@ -62,7 +62,7 @@ class Components:
             "initial-advertise-peer-urls": peers,
             "initial-cluster": f"sandbox={peers}",
             "listen-metrics-urls": health,
-            # A sandbox may lose its last writes with the machine's power.
+            # A sandbox may lose its last writes in a power failure.
             "unsafe-no-fsync": "true",
         }
         options |= {"cert-file": str(pair.certificate), "key-file": str(pair.key), "client-cert-auth": "true"}
@@ -72,7 +72,7 @@ class Components:
         return replace(self._component("etcd", "etcd", options, f"{health}/health"), holds_data=True)
 
     def api_server(self, more: Mapping[str, str]) -> Component:
-        """With the aggregation layer, so that extension API servers work, and with options that go before the own."""
+        """Return the API server, with the aggregation layer for extension API servers. `more` overrides options."""
         authority = self.authority
         store, proxy = Authority.open(self._keys / "etcd"), Authority.open(self._keys / "front-proxy")
         store_client = store.client("kube-apiserver", "kube-apiserver")
@@ -80,7 +80,7 @@ class Components:
         kubelets = Authority.open(self._keys / "kubelets")
         kubelet_client = kubelets.client("kube-apiserver", "kube-apiserver")
         server = authority.server("kube-apiserver", _NAMES_IN_CLUSTER, SERVICE_ADDRESS)
-        # Of this pair the key alone is used: it signs tokens.
+        # Only the key of this pair is used: it signs tokens.
         accounts = authority.client("service-accounts", "service-accounts")
         options = {
             "bind-address": "127.0.0.1",
@@ -94,16 +94,16 @@ class Components:
             "tls-private-key-file": str(server.key),
             "client-ca-file": str(authority.file),
             "authorization-mode": "Node,RBAC",
-            # As on EKS: a kubelet changes its own node and pods alone.
+            # As on EKS: a kubelet may change only its own node and pods.
             "enable-admission-plugins": "NodeRestriction",
-            # As on EKS, whose own network plugin runs privileged: policies decide, and not the server.
+            # As on EKS, whose network plugin runs privileged. Policies restrict other pods.
             "allow-privileged": "true",
             "service-cluster-ip-range": _SERVICE_CIDR,
-            # As in a cluster, and not the address: tokens stay valid when the port changes.
+            # Not the address, so that tokens remain valid when the port changes.
             "service-account-issuer": "https://kubernetes.default.svc",
             "service-account-key-file": str(accounts.key),
             "service-account-signing-key-file": str(accounts.key),
-            # Extension API servers trust what comes from the aggregation layer by this certificate.
+            # Extension API servers trust requests of the aggregation layer by this certificate.
             "requestheader-client-ca-file": str(proxy.file),
             "requestheader-allowed-names": "front-proxy-client",
             "requestheader-username-headers": "X-Remote-User",
@@ -111,18 +111,18 @@ class Components:
             "requestheader-extra-headers-prefix": "X-Remote-Extra-",
             "proxy-client-cert-file": str(proxy_client.certificate),
             "proxy-client-key-file": str(proxy_client.key),
-            # Kubelets answer it alone, and all of them on loopback, which is what their nodes have for this address.
+            # Kubelets answer only the API server, on loopback addresses, which their nodes have as InternalDNS.
             "kubelet-preferred-address-types": "InternalDNS",
             "kubelet-certificate-authority": str(kubelets.file),
             "kubelet-client-certificate": str(kubelet_client.certificate),
             "kubelet-client-key": str(kubelet_client.key),
             # The Service `kubernetes` would otherwise be reconciled to loopback, which Endpoints refuse.
             "endpoint-reconciler-type": "none",
-            # It needs a newer etcd than a wheel carries; clients that ask for it would wait and ask again.
+            # It needs a newer etcd than the one on PyPI. Clients would request it and retry.
             "feature-gates": "WatchList=false",
             "audit-policy-file": str(_AUDIT),
             "audit-log-path": str(self.audit_log),
-            # A full one, in MB, is kept once beside the one that is written.
+            # In MB. The API server keeps one full log.
             "audit-log-maxsize": "8",
             "audit-log-maxbackup": "1",
         }
@@ -130,7 +130,7 @@ class Components:
         return self._component("kubernetes", "kube-apiserver", options | dict(more), url)
 
     def controller_manager(self) -> Component:
-        """Every controller acts as its own service account, as in a cluster."""
+        """Return the controller manager, whose controllers use their own service accounts as in a cluster."""
         options = self._served("kube-controller-manager", self.ports.controller_manager) | {
             "service-account-private-key-file": str(self._keys / "service-accounts.key"),
             "root-ca-file": str(self.authority.file),
@@ -141,27 +141,27 @@ class Components:
         return self._component("kubernetes", "kube-controller-manager", options, url)
 
     def scheduler(self) -> Component:
-        """The default scheduler."""
+        """Return the default scheduler."""
         options = self._served("kube-scheduler", self.ports.scheduler) | {"leader-elect": "false"}
         url = f"https://127.0.0.1:{self.ports.scheduler}/healthz"
         return self._component("kubernetes", "kube-scheduler", options, url)
 
     def kwok(self) -> Component:
-        """The kubelets of nodes that carry its annotation."""
+        """Return kwok, the kubelet of all nodes with its annotation."""
         address = f"127.0.0.1:{self.ports.kwok}"
         user = "system:serviceaccount:kube-system:kwok-controller"
         options = {
             "kubeconfig": str(self.account_kubeconfig("kwok", user)),
             "config": f"{self.parts['kwok'] / 'nodes.yaml'},{_PODS}",
             "manage-nodes-with-annotation-selector": "kwok.x-k8s.io/node=fake",
-            # Without leases the nodes' heartbeats are too rare, and the controller manager calls them not ready.
+            # Without leases the heartbeats are too rare, and the controller manager marks nodes as not ready.
             "node-lease-duration-seconds": "40",
             "server-address": address,
         }
         return self._component("kwok", "kwok", options, f"http://{address}/healthz")
 
     def operator(self, operator: Operator) -> Component:
-        """An operator's process; its release's objects are applied already."""
+        """Return the process of an operator whose release has been applied."""
         folder = self.folder / "processes" / operator.name
         folder.mkdir(parents=True, exist_ok=True)
         kubeconfig = self._of_account(operator)
@@ -177,20 +177,20 @@ class Components:
         if operator.name == "yunikorn":
             variables |= {"KUBECONFIG": str(kubeconfig), "NAMESPACE": operator.namespace}
         if operator.name == "kuberay":
-            # Only what is not on loopback goes by a proxy.
+            # Go sends no request for loopback to a proxy.
             variables["HTTP_PROXY"] = f"http://127.0.0.1:{self.ports.ray_dashboard}"
-            # Nothing runs Ray. The kubelet of a real node would ask its ports, and end the containers.
+            # Ray does not run. The kubelet of a real node would probe its ports, and end the containers.
             variables["ENABLE_PROBES_INJECTION"] = "false"
         ready = f"http://{operator.health_address}/{operator.ready}"
         return Component(operator.name, command, ready, variables, mount)
 
     def ray_dashboard(self) -> RayDashboard:
-        """Start what KubeRay asks about jobs of Ray, as KubeRay's user."""
+        """Start the stand-in for Ray's dashboard, with KubeRay's credentials."""
         item = operator("kuberay", self.ports)
         return RayDashboard(self.ports.ray_dashboard, self._of_account(item))
 
     def is_configured(self, operator: Operator) -> bool:
-        """Whether an operator was started with the configuration that the cluster has now."""
+        """True if an operator was started with the cluster's current configuration."""
         folder = self.folder / "processes" / operator.name
         file = folder / CONFIGURATION
         settings = settings_of(operator, self.admin)
@@ -202,7 +202,7 @@ class Components:
         return self.kubeconfig("admin", "podwright", ["system:masters"])
 
     def _served(self, name: str, port: int) -> dict[str, str]:
-        """What the programs of Kubernetes need to serve their health, and to reach the API server as themselves."""
+        """Return options for a health endpoint, and for access to the API server as the program's own user."""
         server = self.authority.server(f"{name}-server")
         kubeconfig = str(self.kubeconfig(name, f"system:{name}"))
         return {
@@ -220,17 +220,17 @@ class Components:
         return Component(program, [str(self.parts[part] / program), *arguments], ready)
 
     def kubeconfig(self, name: str, user: str, groups: Sequence[str] = ()) -> Path:
-        """The kubeconfig of a user. JSON is YAML, too."""
+        """Return the kubeconfig of a user, in JSON, which is valid YAML."""
         pair = self.authority.client(name, user, groups)
         credentials = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
         return self._kubeconfig(name, user, credentials)
 
     def account_kubeconfig(self, name: str, user: str) -> Path:
-        """The kubeconfig of a service account, by a certificate: its user's name has 64 characters at the most."""
+        """Return the kubeconfig of a service account with a certificate, if its user name has at most 64 characters."""
         return self.kubeconfig(name, user, _ACCOUNTS)
 
     def _of_account(self, operator: Operator) -> Path:
-        """The kubeconfig of an operator. A certificate has no room for the longer names of service accounts."""
+        """Return the kubeconfig of an operator with a token: its user name may be too long for a certificate."""
         token = account_token(self.admin, operator.namespace, operator.account)
         return self._kubeconfig(operator.name, operator.user, {"token": token})
 
@@ -246,7 +246,7 @@ class Components:
             "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": user}}],
         }
         file = self._keys / f"{name}.kubeconfig"
-        # Others read it meanwhile.
+        # Other processes may read it at the same time.
         new = file.with_suffix(".new")
         new.touch(0o600)
         new.write_text(json.dumps(config), encoding="utf-8")

@@ -28,7 +28,7 @@ _PORTS: Final = "ports.json"
 
 
 def pins_for(version: str, cache: Cache) -> Pins:
-    """The pins of a cluster's minor version of Kubernetes, where that is installed; else those of the default one."""
+    """Return the pins of a minor version of Kubernetes if it is installed; otherwise those of the default version."""
     minor = pins().minors.get(version)
     return pins().of_minor(version) if minor and cache.state(minor) is State.INSTALLED else pins()
 
@@ -40,10 +40,10 @@ def missing_parts(names: Iterable[str], pins: Pins, cache: Cache) -> list[str]:
 
 
 class ControlPlane:
-    """The upstream programs of a Kubernetes control plane, whose data, keys and logs lie in one folder."""
+    """The upstream programs of a Kubernetes control plane. One folder contains its data, keys and logs."""
 
     def __init__(self, folder: Path, pins: Pins, cache: Cache, time_scale: float = 1.0) -> None:
-        """Open the control plane of a folder, which starts with the operators that it had.
+        """Open the control plane of a folder. It starts with its installed operators.
 
         Args:
             folder: Folder of its data, keys and logs.
@@ -52,10 +52,10 @@ class ControlPlane:
             time_scale: Factor for the waits of podwright's own operators.
 
         Raises:
-            CommandError: Kubernetes, etcd, kwok, or the part of an operator that it had is not installed.
+            CommandError: Kubernetes, etcd, kwok, or the part of an installed operator is missing.
         """
         self.version = pins.part(KUBERNETES).version
-        """Of Kubernetes."""
+        """Version of Kubernetes."""
         self.pins = pins
         """Versions of its parts."""
         self._folder, self._cache = folder.resolve(), cache
@@ -67,7 +67,7 @@ class ControlPlane:
         self._dashboard: RayDashboard | None = None
         self._kai: KaiPrograms | None = None
         self._lock = threading.RLock()
-        """Held by whoever starts or stops processes: what is being stopped is not started again."""
+        """Lock of every start and stop, so that no process is restarted while it is being stopped."""
 
     @property
     def kubeconfig(self) -> Path:
@@ -98,12 +98,12 @@ class ControlPlane:
 
     @property
     def users(self) -> Authority:
-        """Signs the API server and its users."""
+        """The authority that signs the certificates of the API server and its users."""
         return Authority.open(self._folder / "keys")
 
     @property
     def kubelets(self) -> Authority:
-        """Signs the server of its kubelets, and the API server as that server's only client."""
+        """The authority that signs the certificates of the kubelets, and of the API server as their only client."""
         return Authority.open(self._folder / "keys" / "kubelets")
 
     @property
@@ -112,24 +112,24 @@ class ControlPlane:
         return self._processes.running
 
     def start(self, port: int = 0, options: Mapping[str, str] | None = None) -> None:
-        """Start everything; what the folder's etcd holds is there again.
+        """Start all programs, with the data of the folder's etcd.
 
         Args:
-            port: Of the API server; 0 for any.
-            options: More of the API server's, by name.
+            port: Port of the API server; 0 for any.
+            options: Further options of the API server, by name.
 
         Raises:
-            CommandError: It runs already, the port is taken, or a component does not get ready. Then all are stopped.
+            CommandError: It already runs, the port is in use, or a component does not become ready. No process remains.
         """
         with self._lock:
             self._start_all(port, options or {})
 
     def _start_all(self, port: int, options: Mapping[str, str]) -> None:
-        """Start everything, or nothing."""
+        """Start all programs; if one fails, stop them all."""
         if self.running:
             raise CommandError(f"the control plane in {self._folder} runs already", "stop it first")
         former = Ports.read(self._folder / _PORTS)
-        # The same ones, where they are free: kubeconfigs of users and services of operators name them.
+        # Users' kubeconfigs and the services of operators contain the former ports, so free ones are used again.
         ports = former if former and port in (0, former.api) and former.are_free() else Ports.free(port)
         components = self._components = Components(self._folder, self._parts, ports, self._time_scale)
         try:
@@ -140,7 +140,7 @@ class ControlPlane:
             raise
 
     def stop(self) -> None:
-        """Stop all of its processes, etcd last. Its data stay."""
+        """Stop all processes, etcd last. The data remain."""
         with self._lock:
             self._processes.stop()
             if self._dashboard:
@@ -148,7 +148,7 @@ class ControlPlane:
                 self._dashboard = None
 
     def restart_ended(self) -> list[str]:
-        """Start again what ended by itself. Returns the names of the components.
+        """Restart components that have ended unexpectedly. Returns their names.
 
         Raises:
             CommandError: One does not get ready; the next call tries it again.
@@ -157,7 +157,7 @@ class ControlPlane:
             return self._processes.restart_ended(self._running_components().authority.file)
 
     def _start(self, components: Components, options: Mapping[str, str], *, moved: bool) -> None:
-        """Start the API server, then what acts on its objects."""
+        """Start the API server, then its controllers and operators."""
         trusted = components.authority.file
         self._processes.start(trusted, components.etcd())
         self._processes.start(trusted, components.api_server(options))
@@ -176,25 +176,25 @@ class ControlPlane:
         self._kai.run()
 
     def _move(self, item: Operator) -> None:
-        """Let an operator's services lead to its new ports."""
+        """Change an operator's services to its new ports."""
         objects = on_loopback(release(item, self._parts[item.name]), item.services)
         served = {"Service", "APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
         apply(self.kubeconfig, [entry for entry in objects if entry["kind"] in served or _is_converted(entry)])
 
     @property
     def operators(self) -> list[Name]:
-        """The operators that were installed, which start with it."""
+        """The installed operators, which start with the control plane."""
         try:
             return json.loads((self._folder / _OPERATORS).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return []
 
     def install(self, name: Name, settings: Mapping[str, Any] | None = None) -> None:
-        """Apply the release of an operator and start it; one that is there stays.
+        """Apply the release of an operator and start it, unless it is installed.
 
         Args:
             name: The operator.
-            settings: What its configuration has in place of the release's, by key.
+            settings: Changes of the release's configuration, by key.
 
         Raises:
             CommandError: Its part is not installed, its objects are refused, or it does not get ready.
@@ -205,7 +205,7 @@ class ControlPlane:
         components = self._running_components()
         item = operator(name, components.ports)
         objects = release(item, self._parts[name], settings)
-        # It may have been uninstalled a moment ago.
+        # The deletion of an earlier installation may not have ended.
         wait_deleted(self.kubeconfig, objects)
         self.definitions.apply([entry for entry in objects if entry["kind"] == KIND], item.services)
         apply(self.kubeconfig, on_loopback([entry for entry in objects if entry["kind"] != KIND], item.services))
@@ -214,7 +214,7 @@ class ControlPlane:
                 self._dashboard = self._dashboard or components.ray_dashboard()
             self._processes.start(components.authority.file, components.operator(item))
             if "kueue" in self.operators:
-                # It looks for kinds when it starts, and for those that it lacks every two minutes.
+                # Kueue discovers kinds when it starts, and retries missing ones only every two minutes.
                 self._restart(operator("kueue", components.ports))
             self._write_operators([*self.operators, name])
 
@@ -231,7 +231,7 @@ class ControlPlane:
         return next((folder for folder in folders if folder.is_dir()), None)
 
     def deploy_kai(self) -> None:
-        """Run KAI as its Helm release says, which has just been installed or changed.
+        """Run KAI after its Helm release has been installed or changed.
 
         Raises:
             CommandError: KAI's part is not installed, or a program of it does not get ready.
@@ -248,11 +248,11 @@ class ControlPlane:
             )
 
     def restart(self, name: Name, settings: Mapping[str, Any] | None = None) -> None:
-        """Start an operator again, if it runs and the configuration changed that the cluster has for it.
+        """Restart an operator if it runs and its configuration in the cluster has changed.
 
         Args:
             name: The operator.
-            settings: What its configuration now has in place of the release's; None leaves the cluster's as it is.
+            settings: New changes of the release's configuration; None keeps the cluster's configuration.
         """
         if name not in self.operators:
             return
@@ -272,7 +272,7 @@ class ControlPlane:
         self._processes.start(components.authority.file, components.operator(item))
 
     def uninstall(self, name: Name) -> None:
-        """Stop an operator and take its release away, except for its kinds and their objects."""
+        """Stop an operator and delete its release, except for its kinds and their objects."""
         if name in self.operators:
             item = operator(name, self._running_components().ports)
             objects = [entry for entry in release(item, self._parts[name]) if entry["kind"] != KIND]

@@ -1,8 +1,8 @@
-"""Custom resource definitions in the form in which an API server of the same version once stored them.
+"""Restores custom resource definitions in the form in which an API server of the same version has stored them.
 
 kube-apiserver takes seconds of processor time to apply long definitions: it determines the owner of each field, and
 does so again for each change of the definition's status. So a definition is applied once for each version of
-Kubernetes. Later control planes get what the API server stored then, written into their etcd, and serve it at once.
+Kubernetes. For later control planes, the stored form is written into etcd, and the API server serves it at once.
 """
 
 import base64
@@ -41,7 +41,7 @@ class Etcd:
     authority: Authority
 
     def create(self, key: str, value: bytes) -> bool:
-        """Write a new key. Returns False, and changes nothing, where the key exists.
+        """Write a new key. Returns False and changes nothing if the key exists.
 
         Raises:
             CommandError: etcd does not answer, or refuses.
@@ -72,18 +72,18 @@ class Definitions:
     """Applies definitions to one control plane."""
 
     folder: Path
-    """Stored definitions of all control planes of the user."""
+    """Folder of the user's stored definitions, for all control planes."""
     recipe: str
     """Digest of the version of Kubernetes that stores them."""
     kubeconfig: Path
-    """The administrator's."""
+    """The administrator's kubeconfig."""
     etcd: Etcd
 
     def apply(self, definitions: Sequence[Manifest], services: Mapping[str, int] | None = None) -> None:
         """Create or change definitions, and wait until their kinds are served.
 
         Args:
-            definitions: What a release has.
+            definitions: The definitions of a release.
             services: Ports on loopback by the names of the services that convert objects.
 
         Raises:
@@ -97,7 +97,7 @@ class Definitions:
             self._store(item)
 
     def _restore(self, definition: Manifest, services: Mapping[str, int]) -> bool:
-        """Write a definition's stored form into etcd. Returns False if there is none, or the definition exists."""
+        """Write a definition's stored form into etcd. Returns False without one, or if the definition exists."""
         try:
             stored = json.loads(self._file(definition).read_text(encoding="utf-8"))
         except (OSError, ValueError):

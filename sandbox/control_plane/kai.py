@@ -1,8 +1,8 @@
-"""KAI outside of pods: what its Deployments would run in a container runs here, as a process for each.
+"""Runs KAI outside of pods: one process for the container of each Deployment.
 
-KAI's chart deploys an operator, and that deploys the rest: binder, groupers, controllers, and a scheduler for each pool
-of nodes, with arguments and configuration that follow from the objects `Config` and `SchedulingShard`. kwok has the
-Deployments' pods as objects. Their programs run here, with the same arguments, configuration and service account.
+KAI's chart deploys an operator, which deploys the binder, the groupers, the controllers, and a scheduler for each pool
+of nodes. It derives their arguments and configuration from the objects `Config` and `SchedulingShard`. kwok simulates
+the pods. Their programs run here with the same arguments, configuration and service account.
 """
 
 import socket
@@ -24,9 +24,9 @@ _CONFIG: Final = ("kai.scheduler/v1", "Config", "kai-config")
 _REGISTRATIONS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _CERTIFICATES: Final = "k8s-webhook-server/serving-certs"
 _OF_CONFIG: Final = frozenset({"admission", "binder", "podgrouper", "podgroupcontroller", "queuecontroller"})
-"""What the operator deploys for a Config; shards have their scheduler."""
+"""Deployments of the operator for a Config. Each shard also has a scheduler."""
 _METRICS: Final = frozenset({"binder", "podgrouper", "queuecontroller", "scheduler"})
-"""Programs that say that they are ready by their metrics alone."""
+"""Programs without a readiness endpoint; their metrics show that they are ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class Program:
 
     @property
     def program(self) -> str:
-        """Its file, which is called like the image."""
+        """Name of its file, which is also the image's name."""
         return self._container["image"].rpartition("/")[2].partition(":")[0]
 
     @property
     def user(self) -> str:
-        """Its service account's name to the API server."""
+        """User name of its service account."""
         return f"system:serviceaccount:{NAMESPACE}:{self.template['spec']['serviceAccountName']}"
 
     @property
@@ -52,7 +52,7 @@ class Program:
         return self.template["spec"]["containers"][0]
 
     def mount(self, objects: ClusterObjects, folder: Path) -> bool:
-        """Write the data of its volumes into a folder, as the kubelet does. Returns whether all are there."""
+        """Write its volumes into a folder, as the kubelet does. Returns False if a source does not exist yet."""
         complete = True
         for volume in self.template["spec"].get("volumes", ()):
             if "secret" in volume:
@@ -66,19 +66,19 @@ class Program:
         return complete
 
     def component(self, folder: Path, part: Path, kubeconfig: Path, ports: Ports, own: tuple[int, int]) -> Component:
-        """Its process.
+        """Return its process.
 
         Args:
-            folder: Its own, with what it mounts.
+            folder: Its folder with the mounted volumes.
             part: The folder of the installed programs.
-            kubeconfig: Of its service account.
-            ports: Where webhooks listen.
-            own: Two ports of its own.
+            kubeconfig: Kubeconfig of its service account.
+            ports: Ports of the webhooks.
+            own: A port for its health or metrics, and one for the scheduler's plugins.
         """
         health, other = own
         webhooks = _webhooks(ports).get(self.program)
         command = [str(part / self.program), *self._container.get("args", ())]
-        # Of two values, the last one counts.
+        # The last of two values counts.
         command += {
             "operator": ["--metrics-bind-address=0"],
             "binder": [f"--metrics-bind-address=127.0.0.1:{health}", "--health-probe-bind-address=0"],
@@ -107,14 +107,14 @@ class Program:
 
 
 def deployed(objects: ClusterObjects, part: Path) -> list[Program]:
-    """What a cluster's Deployments run of an installed part."""
+    """Return the programs of the cluster's Deployments."""
     items = objects.all("apps/v1", "Deployment", NAMESPACE)
     programs = [Program(item["metadata"]["name"], item["spec"]["template"]) for item in items]
     return [program for program in programs if (part / program.program).is_file()]
 
 
 def configure(objects: ClusterObjects, kubeconfig: Path, release: str, ports: Ports) -> None:
-    """Give KAI's operator the Config of a Helm release, which the chart makes by a hook, and none run here."""
+    """Create the Config of a Helm release. The chart uses a hook for it, and hooks do not run here."""
     hooks = helm("get", "hooks", release, "--namespace", NAMESPACE, "--kubeconfig", str(kubeconfig))
     manifests = [item for item in yaml.load_all(hooks, yaml.CSafeLoader) if item]
     for config in (item for item in manifests if (item["apiVersion"], item["kind"]) == _CONFIG[:2]):
@@ -123,34 +123,34 @@ def configure(objects: ClusterObjects, kubeconfig: Path, release: str, ports: Po
 
 
 def move(objects: ClusterObjects, ports: Ports) -> None:
-    """Let KAI's webhooks lead to their ports, if KAI is there."""
+    """Change KAI's webhooks to their ports, if KAI is installed."""
     config = objects.find(*_CONFIG)
     if config is None:
         return
     service = {key: {"controllerService": {"webhook": {"port": port}}} for key, port in _services(ports).items()}
-    # The chart of this version cannot say that pods get no runtime class; kwok's nodes have none.
+    # kwok's nodes have no runtime class, and this version of the chart has no setting for that.
     admission = {"webhook": {"port": ports.kai_admission_webhooks}, "gpuPodRuntimeClassName": ""}
     binder = {"resourceReservation": {"runtimeClassName": ""}}
     objects.patch(config, {"spec": {"admission": admission, "binder": binder, **service}}, "merge")
 
 
 def is_deployed(objects: ClusterObjects, part: Path, ports: Ports) -> bool:
-    """Whether KAI's operator has made what its Config asks for. What the Config's status says of that is too early."""
+    """True if KAI's operator has created the objects of its Config. The Config's status reports this too early."""
     called = {service.get("port") for item in _called(objects) for service in called_services(item)}
     programs = {program.program for program in deployed(objects, part)}
     return called == set(_webhooks(ports).values()) and programs >= _OF_CONFIG
 
 
 def remove(objects: ClusterObjects) -> None:
-    """Delete what a release leaves when it goes: the Config with what it owns, and what a hook of the chart deletes."""
+    """Delete the objects that remain after a release: the Config with its objects, and those of a deletion hook."""
     left = [config] if (config := objects.find(*_CONFIG)) else []
-    # What the Config owns goes with it in no order: no pod can be made while a webhook is there and its service is not.
+    # Kubernetes deletes them in any order. A webhook without its service would block the creation of pods.
     for item in (*left, *_called(objects), *objects.all("apps/v1", "Deployment", NAMESPACE)):
         objects.remove(item)
 
 
 def _called(objects: ClusterObjects) -> list[Manifest]:
-    """The registrations of KAI's webhooks."""
+    """Return the configurations of KAI's webhooks."""
     items = [item for kind in _REGISTRATIONS for item in objects.all("admissionregistration.k8s.io/v1", kind)]
     return [item for item in items if _calls_kai(item)]
 

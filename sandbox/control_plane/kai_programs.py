@@ -1,4 +1,4 @@
-"""KAI's programs on one control plane: started, changed and stopped with the Deployments of its cluster."""
+"""Starts, changes and stops KAI's programs on one control plane, following the cluster's Deployments."""
 
 import threading
 import time
@@ -15,20 +15,20 @@ _POLL_SECONDS: Final = 0.2
 
 
 class KaiPrograms:
-    """Those that run."""
+    """KAI's programs on one control plane."""
 
     def __init__(self, components: Components, processes: Processes, lock: threading.RLock) -> None:
-        """`lock` is held by whoever starts or stops processes."""
+        """Prepare the programs. `lock` guards every start and stop of processes."""
         self._components, self._processes, self._lock = components, processes, lock
         self._objects, self._part = ApiObjects(components.admin), components.parts[kai.PART]
         self._running: dict[str, kai.Program] = {}
 
     def move(self) -> None:
-        """Let KAI's webhooks lead to the ports that the control plane has now."""
+        """Change KAI's webhooks to the control plane's current ports."""
         kai.move(self._objects, self._components.ports)
 
     def deploy(self, release: str) -> None:
-        """Run KAI as its Helm release says, which has just been installed or changed.
+        """Run KAI after its Helm release has been installed or changed.
 
         Raises:
             CommandError: A part of it does not get ready.
@@ -37,7 +37,7 @@ class KaiPrograms:
         kai.configure(self._objects, components.admin, release, components.ports)
         deadline = time.monotonic() + _DEPLOYED_SECONDS
         is_deployed = False
-        # Asked before programs are started: else the last Deployments could come in between, and have none.
+        # The operator may create Deployments while programs start, so completeness is checked before.
         while not (self.run() and is_deployed):
             if time.monotonic() > deadline:
                 raise CommandError(
@@ -48,14 +48,14 @@ class KaiPrograms:
             is_deployed = kai.is_deployed(self._objects, self._part, components.ports)
 
     def remove(self) -> None:
-        """Take away what KAI's operator made. Its release is gone."""
+        """Delete the objects of KAI's operator after its release has been deleted."""
         kai.remove(self._objects)
         self.run()
 
     def run(self) -> bool:
-        """Start and stop programs, until those run that the cluster's Deployments name.
+        """Start and stop programs to match the cluster's Deployments.
 
-        Returns whether they do; it takes another call where a program lacks what its pod would mount.
+        Returns False if a volume of a program does not exist yet; another call is then needed.
 
         Raises:
             CommandError: One does not get ready; the next call tries it again.
@@ -76,7 +76,7 @@ class KaiPrograms:
         return len(ready) == len(new)
 
     def _component(self, program: kai.Program) -> Component | None:
-        """The process of a program; None until what its pod mounts is there."""
+        """Return the process of a program; None until its volumes exist."""
         components = self._components
         folder = components.folder / "processes" / program.name
         folder.mkdir(parents=True, exist_ok=True)

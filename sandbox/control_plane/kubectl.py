@@ -1,4 +1,4 @@
-"""Kubernetes objects as files, which kubectl makes of kustomizations."""
+"""Reads and writes files of Kubernetes objects, which kubectl builds from kustomizations."""
 
 import json
 import os
@@ -15,9 +15,9 @@ from ...operations.programs.helm import tool
 
 
 def write_objects(file: Path, sources: Sequence[Path], namespace: str = "") -> None:
-    """Write the objects of files and kustomizations into one file: a YAML document each, in JSON, which reads fast.
+    """Write the objects of files and kustomizations into one file, as YAML documents in JSON, which parses fast.
 
-    With a namespace the objects are put there.
+    `namespace` replaces the namespace of the objects.
     """
     if namespace:
         texts = [_kustomized(sources, namespace)]
@@ -28,9 +28,9 @@ def write_objects(file: Path, sources: Sequence[Path], namespace: str = "") -> N
 
 
 def _kustomized(sources: Sequence[Path], namespace: str) -> str:
-    """The objects of kustomizations and of files in a namespace. JSON is YAML, too."""
+    """Return the objects of kustomizations and files in a namespace."""
     with tempfile.TemporaryDirectory() as folder:
-        # Kustomize takes relative paths alone.
+        # Kustomize accepts only relative paths.
         resources = [os.path.relpath(source.resolve(), Path(folder).resolve()) for source in sources]
         kustomization = {"namespace": namespace, "resources": resources}
         Path(folder, "kustomization.yaml").write_text(json.dumps(kustomization), encoding="utf-8")
@@ -38,7 +38,7 @@ def _kustomized(sources: Sequence[Path], namespace: str) -> str:
 
 
 def read_objects(file: Path) -> list[dict[str, Any]]:
-    """The objects of a file: of one that `write_objects` wrote, or of one in YAML, which reads slower."""
+    """Return the objects of a file from `write_objects`, or of a YAML file, which parses more slowly."""
     text = file.read_text(encoding="utf-8")
     if not text.startswith("---\n{"):
         return list(yaml.load_all(text, yaml.CSafeLoader))
@@ -46,7 +46,7 @@ def read_objects(file: Path) -> list[dict[str, Any]]:
 
 
 def _run(arguments: Sequence[str]) -> str:
-    """Output of kubectl. Raises CommandError with its complaint."""
+    """Return the output of kubectl. Raises CommandError with its error message."""
     result = subprocess.run([str(tool("kubectl")), *arguments], capture_output=True, text=True)
     if result.returncode:
         raise CommandError(f"kubectl {arguments[0]} failed: {result.stderr.strip()}")

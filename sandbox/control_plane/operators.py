@@ -1,7 +1,7 @@
-"""What acts on custom kinds: Kueue and the operators of kinds of jobs, as processes outside of a pod.
+"""Kueue and the operators of job kinds, as processes outside of pods.
 
-An operator comes with its upstream release, less what a pod would do. It authenticates as its service account, so
-upstream's RBAC holds for it.
+An operator is installed with the objects of its upstream release, except for its Deployment. It authenticates as its
+service account, so upstream's RBAC applies.
 """
 
 import json
@@ -20,19 +20,19 @@ from .processes import Ports
 from .webhooks import Manifest
 
 OWN: Final = {"hyperpod-training-operator": Path(__file__).parents[1] / "training_operator"}
-"""Folders of the operators that podwright contains, because upstream's source is closed."""
+"""Folders of the operators that are part of podwright, because upstream's source is closed."""
 TIME_SCALE: Final = "PODWRIGHT_TIME_SCALE"
-"""The variable by which podwright's own operators know what to multiply their waits by."""
+"""Variable with the factor for the waits of podwright's own operators."""
 CONFIGURATION: Final = "configuration.json"
-"""The file in an operator's folder that it was started with, if it reads one."""
+"""Configuration file in an operator's folder, for operators that read one."""
 _SETTINGS: Final = "controller_manager_config.yaml"
-# HyperPod's chart has it in the version of its MPI operator, which is another.
+# HyperPod's chart contains it in the version of its own MPI operator.
 _LEFT_OUT: Final[dict[Name, str]] = {"training-operator": "mpijobs.kubeflow.org"}
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One operator, and where it listens."""
+    """One operator with its ports."""
 
     name: Name
     program: str
@@ -41,36 +41,36 @@ class Operator:
     """Its service account."""
     health: int
     services: Mapping[str, int] = field(default_factory=dict)
-    """The ports that it serves, by the names of its services. The first one is that of its webhooks."""
+    """Its ports by the names of its services. The first is that of its webhooks."""
     secret: str = ""
-    """The Secret that it writes the certificates of its webhooks to."""
+    """Secret with the certificates of its webhooks, which it writes itself."""
     settings: str = ""
-    """The ConfigMap that holds its configuration, if it reads one."""
+    """ConfigMap with its configuration; empty if it reads none."""
     ready: str = "readyz"
-    """The path at which it says that it is ready."""
+    """Path of its readiness endpoint."""
 
     @property
     def user(self) -> str:
-        """Its name to the API server."""
+        """User name of its service account."""
         return f"system:serviceaccount:{self.namespace}:{self.account}"
 
     @property
     def health_address(self) -> str:
-        """Where it says that it is ready."""
+        """Address of its readiness endpoint."""
         return f"127.0.0.1:{self.health}"
 
     def arguments(self, folder: Path, kubeconfig: Path, settings: str) -> list[str]:
-        """The arguments of its process, whose own folder is `folder`; `settings` are those of the cluster, as YAML."""
+        """Return the arguments of its process in `folder`. `settings` is the cluster's configuration as YAML."""
         if self.settings:
             file = folder / CONFIGURATION
             file.write_text(self.configuration(folder, settings), encoding="utf-8")
-            # Kueue takes the kubeconfig from a flag that its visibility server passes on.
+            # Kueue has a flag for the kubeconfig, which its visibility server also uses.
             return [f"--config={file}", f"--kubeconfig={kubeconfig}"]
         if self.name == "hyperpod-training-operator":
             module = ["-P", "-m", "podwright.sandbox.training_operator"]
             return [*module, f"--kubeconfig={kubeconfig}", f"--port={self.health}"]
         if self.name == "yunikorn":
-            # It has no flags, and takes these from its variables.
+            # It has no flags, but reads variables.
             return []
         if self.name == "mpi-operator":
             return [f"--kubeConfig={kubeconfig}"]
@@ -78,15 +78,15 @@ class Operator:
         if self.name == "kuberay":
             return [*arguments, "--metrics-addr=0", "--enable-leader-election=false"]
         webhooks = f"--webhook-server-port={self.services['training-operator']}"
-        # MPIJob is another operator's (see `_LEFT_OUT`).
+        # Another operator runs MPIJobs (see `_LEFT_OUT`).
         return [*arguments, "--metrics-bind-address=0", webhooks, "--enable-scheme=pytorchjob"]
 
     def certificates(self, folder: Path) -> Path:
-        """Where it reads the certificates of its webhooks from; controller-runtime has its default below TMPDIR."""
+        """Return the folder of its webhook certificates. Controller-runtime's default is below TMPDIR."""
         return folder / "k8s-webhook-server" / "serving-certs"
 
     def configuration(self, folder: Path, settings: str) -> str:
-        """Its configuration in a cluster, for one process on loopback."""
+        """Return its configuration in a cluster, changed for one process on loopback."""
         webhook: dict[str, Any] = {"host": "127.0.0.1", "port": next(iter(self.services.values()))}
         own: dict[str, Any] = {
             "health": {"healthProbeBindAddress": self.health_address},
@@ -95,7 +95,7 @@ class Operator:
             "leaderElection": {"leaderElect": False},
         }
         if self.name in ("kueue", "lws"):
-            # The others look below TMPDIR.
+            # The other operators use the default below TMPDIR.
             webhook["certDir"] = str(self.certificates(folder))
         if self.name == "kueue":
             own |= {
@@ -111,7 +111,7 @@ class Operator:
 
 
 def operator(name: Name, ports: Ports) -> Operator:
-    """An operator on a control plane's ports."""
+    """Return an operator with a control plane's ports."""
     match name:
         case "kueue":
             return Operator(
@@ -179,12 +179,12 @@ def operator(name: Name, ports: Ports) -> Operator:
 
 
 def release(operator: Operator, folder: Path, settings: Mapping[str, Any] | None = None) -> list[Manifest]:
-    """The objects of an operator's installed release, without those that run it in a pod, and with other settings.
+    """Return the objects of an operator's installed release without its Deployment, with changed settings.
 
     Args:
         operator: The operator.
-        folder: Of the installed part.
-        settings: What its configuration has in place of the release's, by key.
+        folder: Folder of the installed part.
+        settings: Changes of the release's configuration, by key.
     """
     objects = [
         item
@@ -200,7 +200,7 @@ def release(operator: Operator, folder: Path, settings: Mapping[str, Any] | None
 
 
 def _expected(operator: Operator, objects: list[Manifest]) -> list[Manifest]:
-    """What an operator expects to be there, and its release leaves to who installs it: a namespace, an empty Secret."""
+    """Return the objects that an operator needs and its release lacks: a namespace and an empty Secret."""
     expected: list[Manifest] = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": operator.namespace}},
         {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": operator.secret, "namespace": operator.namespace}},
@@ -211,12 +211,12 @@ def _expected(operator: Operator, objects: list[Manifest]) -> list[Manifest]:
 
 
 def is_settings(item: Manifest) -> bool:
-    """Whether an object of a release holds the operator's configuration."""
+    """True if an object of a release contains the operator's configuration."""
     return _SETTINGS in item.get("data", {})
 
 
 def settings_of(operator: Operator, kubeconfig: Path) -> str:
-    """The configuration that a cluster has for an operator, as YAML; empty for one without."""
+    """Return an operator's configuration in the cluster as YAML; empty if it has none."""
     if not operator.settings:
         return ""
     item = find(kubeconfig, "ConfigMap", operator.namespace, operator.settings)

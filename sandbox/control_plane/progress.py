@@ -1,4 +1,4 @@
-"""Progress of an installation: the number of parts, the share of each, and the time that is left."""
+"""Progress of an installation: the number of parts, the share of each, and the remaining time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,9 +8,9 @@ from .pins import KUBERNETES, Part, Pins
 
 @dataclass(slots=True)
 class Progress:
-    """The parts that one installation makes, in order.
+    """The parts of one installation, in order.
 
-    Expected times are those of a recorded build, at the pace at which this machine has built parts so far.
+    Expected times are those of a recorded build, scaled by the pace of the parts built so far.
     """
 
     parts: Sequence[Part]
@@ -29,7 +29,7 @@ class Progress:
         return sum(map(self.expected, self.parts[self.parts.index(part) :]))
 
     def started(self, part: Part) -> str:
-        """Describe a part that is about to be made, such as `part 3 of 5, 38 % of the build, about 2 min 41 s`."""
+        """Describe the next part, such as `part 3 of 5, 38 % of the build, about 2 min 41 s`."""
         words = f"part {self.parts.index(part) + 1} of {len(self.parts)}"
         if not self._weight(part):
             return words
@@ -39,14 +39,14 @@ class Progress:
         return words + (f" of the {duration(left)} that are left" if left > self.expected(part) else "")
 
     def finished(self, part: Part, seconds: float) -> None:
-        """Take a part's time into the pace."""
+        """Add the duration of a part to the pace."""
         if weight := self._weight(part):
             self._recorded += weight
             self._taken += seconds
 
     @property
     def _pace(self) -> float:
-        """Seconds here for each recorded second."""
+        """Seconds on this machine for each recorded second."""
         return self._taken / self._recorded if self._recorded else 1.0
 
     def _weight(self, part: Part) -> float:

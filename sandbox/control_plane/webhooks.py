@@ -1,4 +1,4 @@
-"""Operators outside of a pod: their services lead to loopback, and their certificates to where they read them."""
+"""Connects operators outside of pods: services with ports on loopback, and Secrets with certificate files."""
 
 import base64
 import copy
@@ -13,25 +13,25 @@ _CERTIFICATE: Final = "tls.crt"
 
 
 def on_loopback(objects: Sequence[Manifest], services: Mapping[str, int]) -> list[Manifest]:
-    """Objects whose services lead to processes on loopback.
+    """Return objects whose services are processes on loopback.
 
     Args:
-        objects: Those of a release.
-        services: The ports of processes, by the names of the services that lead to them. Others stay as they are.
+        objects: Objects of a release.
+        services: Ports of the processes by the names of their services. Other services remain unchanged.
     """
     adapted = copy.deepcopy(list(objects))
     for item in adapted:
         if item["kind"] == "Service" and item["metadata"]["name"] in services:
-            # An Endpoints object refuses loopback addresses.
+            # Endpoints may not have loopback addresses.
             item["spec"] = {"type": "ExternalName", "externalName": "localhost"}
         for service in called_services(item):
-            # An ExternalName leaves the port as it is.
+            # With an ExternalName, the port remains the same.
             service["port"] = services.get(service["name"], service.get("port", 443))
     return adapted
 
 
 def called_services(item: Manifest) -> Iterator[Manifest]:
-    """Where an object names a service that the API server calls: webhooks, conversions and extension API servers."""
+    """Return the references to services that the API server calls: webhooks, conversions and extension API servers."""
     if item["kind"] == "APIService" and "service" in item["spec"]:
         yield item["spec"]["service"]
     for webhook in item.get("webhooks", ()):
@@ -42,17 +42,17 @@ def called_services(item: Manifest) -> Iterator[Manifest]:
 
 
 def mount_secret(kubeconfig: Path, namespace: str, name: str, folder: Path) -> bool:
-    """Write a Secret's data into a folder, as the kubelet does. Returns whether there are any."""
+    """Write a Secret's data into a folder, as the kubelet does. Returns False if it has no data."""
     secret = find(kubeconfig, "Secret", namespace, name)
     return write_files((secret or {}).get("data", {}), folder)
 
 
 def write_files(data: Mapping[str, str], folder: Path) -> bool:
-    """Write a Secret's data into files of a folder, where they differ. Returns whether there are any."""
+    """Write a Secret's data into changed files of a folder. Returns False if it has no data."""
     if not all(data.values()):
         return False
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Operators take the certificate for the sign that all is there.
+    # Operators wait for the certificate, so it is written last.
     for file in sorted(data, key=lambda file: file == _CERTIFICATE):
         content = base64.b64decode(data[file])
         if not (folder / file).exists() or (folder / file).read_bytes() != content:

@@ -1,9 +1,9 @@
 """Access entries: which IAM principals are which Kubernetes users of a cluster.
 
-Sources: EKS's API reference; Amazon EKS User Guide, "Create access entries", 2026-11; for what EKS answers of a user,
-EKS Workshop, "Associating access policies"; the words about group names are those of the service's own refusals. Ours:
-the names of HYPERPOD_LINUX and EC2 nodes, whom no page describes; that the account's root user is an administrator of
-every cluster; and that the creator's rights are no entry of their own in the list.
+Sources: EKS's API reference; Amazon EKS User Guide, "Create access entries", 2026-11; EKS Workshop, "Associating access
+policies", for EKS's answers about a user; EKS's error messages, for the rules about group names. Our assumptions: the
+names of HYPERPOD_LINUX and EC2 nodes; that the account's root user administers every cluster; and that the list of
+entries does not contain the creator.
 """
 
 from typing import Final
@@ -33,17 +33,17 @@ _INVALID: Final = "InvalidParameterException"
 
 
 def canonical(arn: str) -> str:
-    """The ARN of a principal as users of Kubernetes carry it: that of a role without its path."""
+    """Return the ARN of a principal as Kubernetes' users have it: without the path of a role."""
     if ":role/" not in arn:
         return arn
     return f"{arn.partition('/')[0]}/{arn.rpartition('/')[2]}"
 
 
 def user_of(eks: Eks, region: str, name: str, token: str) -> JsonObject:
-    """The user that a token makes of its caller on a cluster, as a TokenReview answers it.
+    """Return the Kubernetes user of a token's caller, in the form of a TokenReview's answer.
 
     Raises:
-        Unauthorized: The token is not good, or its caller has no access.
+        Unauthorized: The token is not valid, or its caller has no access.
     """
     cluster = eks.clusters.get((region, name))
     if cluster is None:
@@ -67,11 +67,11 @@ def user_of(eks: Eks, region: str, name: str, token: str) -> JsonObject:
 
 
 def _access(eks: Eks, region: str, cluster: EksCluster, caller: Caller) -> tuple[str, list[str]]:
-    """The user name and the groups of a caller: by its entry, or as an administrator of its own."""
+    """Return user name and groups of a caller, from its entry or as the cluster's creator."""
     identity = caller.identity
     if entry := entry_of(cluster, identity.principal):
         return _rendered(eks, region, entry["username"], caller), list(entry["kubernetesGroups"])
-    # The creator gets its rights without an entry, unless the cluster was made without that.
+    # The creator has access without an entry, unless the cluster was created without this.
     administrators = [f"arn:aws:iam::{eks.clients.account}:root"]
     if cluster.description["accessConfig"]["bootstrapClusterCreatorAdminPermissions"]:
         administrators.append(cluster.creator)
@@ -81,7 +81,7 @@ def _access(eks: Eks, region: str, cluster: EksCluster, caller: Caller) -> tuple
 
 
 def entry_of(cluster: EksCluster, principal: str) -> JsonObject | None:
-    """The entry of a principal. Names of roles are unique whatever their paths."""
+    """Return the entry of a principal. Role names are unique in an account, even with different paths."""
     entries = (item for arn, item in cluster.entries.items() if canonical(arn) == canonical(principal))
     return next(entries, None)
 
@@ -101,7 +101,7 @@ def _rendered(eks: Eks, region: str, username: str, caller: Caller) -> str:
 
 
 def _private_name(eks: Eks, region: str, instance: str) -> str:
-    """The private DNS name of an EC2 instance. EC2 names the session of an instance's role after the instance."""
+    """Return the private DNS name of an EC2 instance. The session of its role has the instance's id as its name."""
     try:
         answer = eks.clients.client("ec2", region).describe_instances(InstanceIds=[instance])
     except ClientError as error:
@@ -110,10 +110,10 @@ def _private_name(eks: Eks, region: str, instance: str) -> str:
 
 
 def new_names(values: JsonObject) -> JsonObject:
-    """User name and groups of a new entry: those that it asks for, else EKS's own.
+    """Return user name and groups of a new entry: the requested ones, or EKS's defaults.
 
     Raises:
-        Refusal: It asks for reserved names, or is of nodes and asks for any.
+        Refusal: The requested names are reserved, or the entry is for nodes, which allows none.
     """
     kind, principal = values.get("type", _STANDARD), values["principalArn"]
     if kind == _STANDARD:
@@ -136,7 +136,7 @@ def _username(principal: str) -> str:
 
 
 def check_names(values: JsonObject) -> None:
-    """Refuse reserved user and group names, and a user name in which no colon precedes the session's name."""
+    """Refuse reserved user and group names, and a user name without a colon before the session's name."""
     username = values.get("username", "")
     named = [
         ("username", username),
@@ -152,6 +152,6 @@ def check_names(values: JsonObject) -> None:
 
 
 def check_takes_policies(entry: JsonObject) -> None:
-    """Refuse access policies for an entry of nodes, other than those of EKS Auto Mode."""
+    """Refuse access policies for an entry of nodes, except those of EKS Auto Mode."""
     if entry["type"] not in (_STANDARD, "EC2"):
         raise refuse(_INVALID, f"An access entry of type {entry['type']} takes no access policies (sandbox)")

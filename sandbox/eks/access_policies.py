@@ -1,11 +1,11 @@
-"""Access policies: what EKS itself authorizes principals to do in a cluster, beside the cluster's own RBAC.
+"""Access policies, by which EKS authorizes principals in addition to the cluster's RBAC.
 
-As in EKS, an API server asks when its RBAC does not allow a request. So a policy needs no objects in the cluster,
-`kubectl auth can-i --list` does not show what it allows, and it is gone for who impersonates another user.
+As in EKS, an API server sends a review if its RBAC does not allow a request. So a policy needs no objects in the
+cluster, `kubectl auth can-i --list` does not show its rules, and it does not apply to impersonated users.
 
 Sources: Amazon EKS User Guide, "Review access policy permissions" and "Associate access policies with access entries",
-2026-11, whose tables the rules are. Policies that it describes in prose alone, those for EKS Auto Mode and HyperPod's,
-can be associated and allow nothing (ours).
+2026-11, with tables of the rules. Policies without a table, those for EKS Auto Mode and HyperPod, can be associated and
+allow nothing (our assumption).
 """
 
 from collections.abc import Collection, Iterable
@@ -25,7 +25,7 @@ _WRITE: Final = ("create", "delete", "deletecollection", "patch", "update")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What may be done with resources of an API group, or with URLs that are no resources."""
+    """Allowed verbs on resources of an API group, or on other URLs."""
 
     group: str
     resources: Collection[str]
@@ -33,7 +33,7 @@ class Rule:
     urls: Collection[str] = ()
 
     def covers(self, review: JsonObject) -> bool:
-        """Whether it allows what a SubjectAccessReview's spec asks for."""
+        """True if it allows the request in a SubjectAccessReview's spec."""
         resource, other = review.get("resourceAttributes"), review.get("nonResourceAttributes")
         if resource is None:
             return other is not None and _has(self.verbs, other["verb"]) and _has(self.urls, other["path"])
@@ -103,10 +103,10 @@ RULES: Final = {
 
 
 def decision(cluster: EksCluster, review: JsonObject) -> JsonObject:
-    """The status of a SubjectAccessReview: what the caller's policies allow, and else no opinion.
+    """Return the status of a SubjectAccessReview: allowed if a policy of the caller allows it, otherwise no opinion.
 
-    The user is known by what authentication added to it, which nobody can impersonate: the API server writes the names
-    of impersonated extras in lower case.
+    Extras that authentication has added identify the user. A user cannot impersonate them, since the API server writes
+    the names of impersonated extras in lower case.
     """
     (principal, *_) = review.get("extra", {}).get("canonicalArn", [""])
     unknown = list[str]()

@@ -66,7 +66,7 @@ class EksResponse(OwnResponse):
         offered = {each["addonVersion"] for item in addons(name, None) for each in item["addonVersions"]}
         if version not in offered:
             raise refuse("ResourceNotFoundException", f"No version {version} of add-on {name}.")
-        # Schemas are EKS's own and published nowhere; this one takes whatever is an object.
+        # EKS does not publish the schemas; this one accepts any object.
         schema = json.dumps({"$schema": "http://json-schema.org/draft-06/schema#", "type": "object"})
         return ActionResult({"addonName": name, "addonVersion": version, "configurationSchema": schema})
 
@@ -75,7 +75,7 @@ class EksResponse(OwnResponse):
 
     def update_cluster_config(self) -> ActionResult:
         values, description = self.arguments(), self._cluster("name").description
-        # A request names parts of these, and the rest stays; those below are taken as a whole.
+        # A request changes single fields of these, and replaces those below.
         for key in ("resourcesVpcConfig", "accessConfig", "logging", "kubernetesNetworkConfig"):
             if key in values:
                 description[key] = {**description.get(key, {}), **values[key]}
@@ -116,7 +116,7 @@ class EksResponse(OwnResponse):
         return self.page(list(self._cluster("name").updates), "updateIds", "maxResults", "nextToken")
 
     def create_addon(self) -> ActionResult:
-        """Add an add-on, at its default version unless one is named."""
+        """Add an add-on, at its default version unless the request names one."""
         values, cluster = self.arguments(), self._cluster()
         name = values["addonName"]
         if name in cluster.addons:
@@ -138,7 +138,7 @@ class EksResponse(OwnResponse):
             addon["podIdentityAssociations"] = self._identities(cluster, values, arn)
             self._install(values["clusterName"], name)
         except BaseException:
-            # The next attempt to create it would be refused otherwise.
+            # Otherwise the next attempt to create it would fail.
             cluster.addons.pop(name, None)
             _remove_identities(cluster, arn)
             raise
@@ -147,7 +147,7 @@ class EksResponse(OwnResponse):
     def _install(self, cluster: str, addon: str) -> None:
         objects = self.service.kubernetes.objects(self.region, cluster)
         if addon == TRAINING_OPERATOR:
-            # Podwright's own operator brings no kinds; Kueue comes with its own.
+            # podwright's operator has no definitions of kinds; Kueue's release contains them.
             objects.install(addon)
         self.service.control_planes.install(self.region, cluster, addon)
         objects.install(addon)
@@ -195,7 +195,7 @@ class EksResponse(OwnResponse):
             task_governance.uninstall(self.service.kubernetes.objects(self.region, name))
 
     def create_access_entry(self) -> ActionResult:
-        """Add an access entry. Refused where the cluster authenticates by ConfigMap alone."""
+        """Add an access entry. Refuses a cluster with authentication mode CONFIG_MAP."""
         values, cluster = self.arguments(), self._cluster()
         principal = values["principalArn"]
         if cluster.description["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
@@ -247,7 +247,7 @@ class EksResponse(OwnResponse):
         return self.page(policies, "accessPolicies", "maxResults", "nextToken")
 
     def associate_access_policy(self) -> ActionResult:
-        """Associate a policy with an entry, or change the scope of one that is."""
+        """Associate a policy with an entry, or change the scope of an association."""
         values = self.arguments()
         entry = self._find(self._cluster().entries, "principalArn", "access entry")
         check_takes_policies(entry)
@@ -282,7 +282,7 @@ class EksResponse(OwnResponse):
         return ActionResult({"association": self._add_identity(self._cluster(), self.arguments())})
 
     def _add_identity(self, cluster: EksCluster, values: JsonObject, owner: str | None = None) -> JsonObject:
-        """Add a Pod Identity association. A service account has one."""
+        """Add a Pod Identity association. A service account has at most one."""
         for item in cluster.identities.values():
             if (item["namespace"], item["serviceAccount"]) == (values["namespace"], values["serviceAccount"]):
                 raise refuse("ResourceInUseException", f"Association already exists: {item['associationId']}")
@@ -347,6 +347,6 @@ def _remove_identities(cluster: EksCluster, owner: str) -> None:
 
 
 def _entry_path(principal: str) -> str:
-    """What the ARN of an entry says of its principal: kind, account and name."""
+    """Return kind, account and name of the principal in the ARN of an entry."""
     kind, _, name = principal.split(":")[5].partition("/")
     return "/".join(filter(None, (kind, account_of(principal), name.rpartition("/")[2])))

@@ -1,8 +1,8 @@
-"""The webhooks that kube-apiserver asks who a token's bearer is, and what EKS's access policies allow a user.
+"""The webhooks of kube-apiserver for authentication by tokens, and for authorization by EKS's access policies.
 
-EKS has both beside each API server. Here the sandbox's HTTPS server answers for all clusters, at
-`/podwright/eks/token-review/ACCOUNT/REGION/CLUSTER` and the same with `access-review`, and only to who knows a secret
-that lies in the API servers' files.
+In EKS each API server has both. Here the sandbox's HTTPS server answers for all clusters, at
+`/podwright/eks/token-review/ACCOUNT/REGION/CLUSTER` and the same with `access-review`. It requires a secret that only
+the API servers' files contain.
 
 Sources: Kubernetes documentation, "Webhook Token Authentication" and "Webhook Mode", v1.34.
 """
@@ -39,7 +39,7 @@ class AccessWebhooks:
         return answer(environ, start_response)
 
     def _answer(self, request: Request) -> Response:
-        """Judge what a review asks, once its sender has shown the secret."""
+        """Answer a review, if its sender knows the secret."""
         expected = f"Bearer {self._bearer}".encode()
         if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), expected):
             raise WithoutBearer
@@ -63,5 +63,5 @@ def _token_status(eks: Eks, region: str, cluster: str, token: str) -> JsonObject
     try:
         return {"authenticated": True, "user": user_of(eks, region, cluster, token)}
     except Unauthorized as error:
-        # With an error the API server asks again the next time, so that a new access entry works at once.
+        # The API server does not cache errors, so a new access entry works at once.
         return {"authenticated": False, "error": f"{error} (sandbox)"}

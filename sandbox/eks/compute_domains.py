@@ -1,7 +1,7 @@
-"""What NVIDIA's DRA driver makes of ComputeDomains, on clusters whose nodes share NVLink domains.
+"""Stands in for NVIDIA's DRA driver on clusters whose nodes share NVLink domains.
 
-Users install its chart by hand, and podwright does not (CAP038). Here its kind is served as soon as there is such a
-node, and each domain gets the template of claims that its pods name. A claim is of nothing: no node has a channel.
+Users install its chart themselves; podwright does not (CAP038). Here its kind is served once the cluster has such a
+node, and each ComputeDomain gets the template of claims that its pods name. The claims are empty.
 """
 
 from collections.abc import Set
@@ -18,16 +18,16 @@ _KIND: Final = "ComputeDomain"
 
 
 class ComputeDomains:
-    """Those of one EKS cluster."""
+    """The ComputeDomains of one EKS cluster."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self._objects = ApiObjects(kubeconfig)
         self._is_served = False
         self._done = set[str]()
-        """The domains that have their template, by uid."""
+        """Uids of the domains with a template."""
 
     def follow(self, instance_types: Set[str]) -> None:
-        """Make the templates that are missing. `instance_types` are those of the cluster's nodes."""
+        """Create missing templates. `instance_types` are those of the cluster's nodes."""
         if not self._is_served:
             if not any((row := catalog().find(name)) and row.imex for name in instance_types):
                 return
@@ -40,7 +40,7 @@ class ComputeDomains:
 
 
 def _template(domain: JsonObject) -> JsonObject:
-    """The template of a domain, which goes with it."""
+    """Return the template of a domain, which Kubernetes deletes with the domain."""
     metadata = domain["metadata"]
     reference = {"apiVersion": _API_VERSION, "kind": _KIND, "name": metadata["name"], "uid": metadata["uid"]}
     return {

@@ -1,4 +1,4 @@
-"""The real control planes under EKS clusters: one for each, below the sandbox's state directory."""
+"""The real control planes of EKS clusters, one for each, below the sandbox's state directory."""
 
 import json
 import logging
@@ -34,17 +34,17 @@ from .task_governance import settings
 from .webhook_files import api_server_options
 
 Clusters = Literal["real", "store", "installed"]
-"""Kind of new clusters: `installed` is real where the parts that the cluster needs are installed, else a store."""
+"""Kind of new clusters: `installed` is real if the cluster's parts are installed, otherwise a store."""
 _NEEDS: Final = "needs.json"
 
 
 class Followed(NodeService, DrillService, HealthService, Protocol):
-    """Who has the nodes, and says how pods on them end."""
+    """The service that has the nodes, and decides how their pods end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Webhooks:
-    """Where API servers ask who their users are, and what proves that they are API servers of this sandbox."""
+    """Address of the webhooks of API servers, and the secret that proves that they belong to this sandbox."""
 
     server: str
     trusted: Path
@@ -53,10 +53,10 @@ class Webhooks:
 
 @dataclass(frozen=True, slots=True)
 class _Followers:
-    """What plays the nodes of one cluster, and what runs on them."""
+    """The real and simulated nodes of one cluster with their containers."""
 
     granted: Offer
-    """How many of its nodes are real."""
+    """Number of its real nodes."""
     kubelets: Kubelets
     real_nodes: RealNodes | None
     real_pods: RealPods | None
@@ -74,7 +74,7 @@ class _Followers:
         granted: Offer,
         real_nodes: RealNodes | None = None,
     ) -> "_Followers":
-        """Those of a cluster; the server of its simulated containers' logs serves from here on."""
+        """Return the followers of a cluster, and start serving the logs of its simulated containers."""
         answers = KubeletApi(plane.kubeconfig, lambda: service.job_faults)
         logs = secure_server(answers, plane.kubelets.server("kubelet"), clients=plane.kubelets.file)
         try:
@@ -90,7 +90,7 @@ class _Followers:
         return followers
 
     def close(self) -> None:
-        """Stop the real nodes, and answer no more for the others."""
+        """Stop the real nodes, and the log server of the simulated ones."""
         if self.real_nodes:
             self.real_nodes.stop()
         self.logs.shutdown()
@@ -106,7 +106,7 @@ def lacking(parts: Sequence[str], environment: str) -> CommandError:
 
 @dataclass
 class ControlPlanes:
-    """Those of one account's clusters, each in a folder of its own."""
+    """The control planes of one account's clusters, each in its own folder."""
 
     folder: Path
     account: str
@@ -116,12 +116,12 @@ class ControlPlanes:
     time_scale: float = 1.0
     """Factor for the waits of podwright's own operators."""
     real_nodes: NodeBudget = field(default_factory=lambda: NodeBudget(0))
-    """Nodes that can be real; the others are simulated."""
+    """Budget of real nodes; all other nodes are simulated."""
     planes: dict[tuple[str, str], ControlPlane] = field(default_factory=dict)
     _followers: dict[tuple[str, str], "_Followers"] = field(default_factory=dict)
 
     def note_needs(self, needs: Mapping[str, Sequence[str]]) -> None:
-        """Record the parts that clusters need, by the name of their environment, or of a cluster that exists."""
+        """Record the parts that clusters need, by the name of their environment or of an existing cluster."""
         file = self.folder / self.account / _NEEDS
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(self._needs() | {name: list(parts) for name, parts in needs.items()}))
@@ -149,10 +149,10 @@ class ControlPlanes:
             return {}
 
     def becomes_real(self, name: str) -> bool:
-        """Return True if a new cluster of this environment gets a control plane of its own.
+        """Return True if a new cluster of this environment gets a real control plane.
 
         Raises:
-            CommandError: It must get one, and parts that it needs are not installed.
+            CommandError: It requires one, and some of its parts are not installed.
         """
         if self.new_clusters == "store":
             return False
@@ -162,21 +162,21 @@ class ControlPlanes:
         return not missing
 
     def start(self, region: str, cluster: str, version: str) -> ControlPlane:
-        """Start the control plane of a cluster, a new one or with its earlier data.
+        """Start the control plane of a cluster, with earlier data if it has some.
 
         Args:
             region: Region of the cluster.
             cluster: Name of the cluster.
-            version: Minor version of Kubernetes; the default one runs where that is not installed.
+            version: Minor version of Kubernetes. If it is not installed, the default version runs.
 
         Raises:
-            CommandError: A part of it is not installed, or a program does not get ready.
+            CommandError: A part is not installed, or a program does not become ready.
         """
         folder = self._folder(region, cluster)
         folder.mkdir(parents=True, exist_ok=True)
         cache = Cache.of_user()
         plane = ControlPlane(folder, pins_for(version, cache), cache, self.time_scale)
-        # A sandbox that was killed could not stop them.
+        # A killed sandbox has not stopped its programs.
         plane.stop()
         webhooks = self.webhooks
         name = f"{self.account}/{region}/{cluster}"
@@ -186,16 +186,16 @@ class ControlPlanes:
         return plane
 
     def install(self, region: str, cluster: str, owner: str, values: JsonObject | None = None) -> None:
-        """Run what an add-on or a chart of this name brings, as far as it runs here, where the cluster is a real one.
+        """Install the operators of an add-on or chart on a real cluster, if the sandbox can run them.
 
         Args:
-            region: The cluster's.
-            cluster: Its name.
-            owner: The add-on or the release of the chart.
-            values: The chart's, some of which turn an operator off.
+            region: Region of the cluster.
+            cluster: Name of the cluster.
+            owner: Name of the add-on or of the chart's release.
+            values: Values of the chart, some of which disable an operator.
 
         Raises:
-            CommandError: Its objects are refused, or it does not get ready.
+            CommandError: The API server refuses its objects, or it does not become ready.
         """
         plane = self.planes.get((region, cluster))
         if plane is None:
@@ -209,12 +209,12 @@ class ControlPlanes:
                 plane.install(name, settings({}) if owner == ADDON else None)
 
     def chart(self, region: str, cluster: str, name: str) -> Path | None:
-        """The upstream chart of this name, where the cluster's control plane carries it."""
+        """Return the upstream chart of this name from an installed part; None without one."""
         plane = self.planes.get((region, cluster))
         return plane.chart(name) if plane else None
 
     def restart(self, region: str, cluster: str, owner: str, changed: JsonObject | None = None) -> None:
-        """Let an operator take the configuration that its chart brought, or one that is changed."""
+        """Restart an operator after a change of its chart's configuration, with `changed` settings."""
         plane = self.planes.get((region, cluster))
         if plane is None:
             return
@@ -224,7 +224,7 @@ class ControlPlanes:
             plane.deploy_kai()
 
     def uninstall(self, region: str, cluster: str, owner: str) -> None:
-        """Stop what an add-on or a chart brought."""
+        """Uninstall the operators of an add-on or chart."""
         plane = self.planes.get((region, cluster))
         if plane is None:
             return
@@ -234,10 +234,10 @@ class ControlPlanes:
             plane.kai.remove()
 
     def follow(self, service: Followed) -> None:
-        """Let the Node objects of all clusters follow HyperPod's nodes, and let pods end that should.
+        """Update the Node objects of all clusters from HyperPod's nodes, and end pods that are due.
 
-        Programs of a control plane that ended by themselves are started again. What does not work is told in the log
-        and tried again the next time.
+        Programs of a control plane that ended unexpectedly are restarted. Errors are logged, and the next call tries
+        again.
         """
         for (region, cluster), plane in list(self.planes.items()):
             try:
@@ -257,11 +257,11 @@ class ControlPlanes:
             except CommandError as error:
                 logging.warning("the control plane of %s is not whole: %s", cluster, error)
             except OSError as error:
-                # Such as a full disk. Other clusters are followed meanwhile.
+                # Such as a full disk. The other clusters are still followed.
                 logging.warning("the real nodes of %s are not followed: %s", cluster, error)
 
     def _new_followers(self, plane: ControlPlane, region: str, cluster: str, service: Followed) -> _Followers:
-        """The followers of a cluster, with real nodes if this machine can have some."""
+        """Return the followers of a cluster, with real nodes if this machine can run them."""
         cache = Cache.of_user()
         if not self.real_nodes.each:
             return _Followers.of(plane, region, cluster, service, Offer(0, NONE_DESIRED))
@@ -278,7 +278,7 @@ class ControlPlanes:
             real_nodes = RealNodes(folder, plane, programs(plane.pins, cache), granted.count)
             return _Followers.of(plane, region, cluster, service, granted, real_nodes)
         except BaseException:
-            # The next attempt takes nodes again.
+            # The next attempt reserves nodes again.
             self.real_nodes.give_back(granted.count)
             raise
 
@@ -296,11 +296,11 @@ class ControlPlanes:
         raise ValueError(f"{name} is a simulated node, or does not run; {', '.join(NODE_FAULTS)} need a real one")
 
     def is_real(self, region: str, cluster: str) -> bool:
-        """Whether a cluster has a control plane of its own."""
+        """True if a cluster has a real control plane."""
         return self._folder(region, cluster).exists()
 
     def delete(self, region: str, cluster: str) -> None:
-        """Stop a cluster's control plane, and forget what it held."""
+        """Stop a cluster's control plane and delete its data."""
         if followers := self._followers.pop((region, cluster), None):
             try:
                 followers.close()
@@ -312,7 +312,7 @@ class ControlPlanes:
             shutil.rmtree(self._folder(region, cluster))
 
     def stop(self) -> None:
-        """Stop all of them beside each other. What they hold stays."""
+        """Stop all control planes at the same time. Their data remain."""
         for followers in self._followers.values():
             followers.close()
         threads = [threading.Thread(target=plane.stop) for plane in self.planes.values()]

@@ -1,8 +1,7 @@
-"""The parts of the control plane that environments need, as a deployment announces them.
+"""The parts of the control plane that environments need, which a deployment announces.
 
-`PUT /podwright/control-plane` takes `{"two-teams": ["kueue"]}` and answers with what the cluster of each environment is
-or becomes, and the parts that it lacks. `GET` answers for every environment that was announced, and for each
-cluster by its name: also how many nodes of a real one are real.
+`PUT /podwright/control-plane` takes `{"two-teams": ["kueue"]}` and answers with the kind of each environment's cluster
+and its missing parts. `GET` answers for each announced environment and each cluster, with the number of real nodes.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What EKS offers: Kubernetes versions and add-on versions, as far as podwright's own data has them."""
+"""Versions of Kubernetes and add-ons in EKS, from podwright's data."""
 
 from datetime import UTC, datetime
 
@@ -6,12 +6,12 @@ from ...config.catalog.eks_versions import eks_versions
 from ...planning.kubernetes.addons import NODE_ADDONS, PLATFORM_ADDONS, WORKLOAD_ADDONS, addon_pins
 from ..protocol.json_objects import JsonObject
 
-# EKS alone lists the versions of these; this stands for whichever it has.
+# Only EKS lists the versions of these; this one represents all.
 _SOME_VERSION = "v1.0.0-eksbuild.1"
 
 
 def cluster_versions(timestamp: datetime) -> list[JsonObject]:
-    """The Kubernetes versions that clusters can have, newest first: those with an announced end of support."""
+    """Return the Kubernetes versions with an announced end of support, newest first."""
     result = list[JsonObject]()
     for row in eks_versions().values():
         if row.standard_until and row.extended_until and _day(row.extended_until) > timestamp:
@@ -30,12 +30,12 @@ def cluster_versions(timestamp: datetime) -> list[JsonObject]:
 
 
 def addons(name: str | None, kubernetes: str | None) -> list[JsonObject]:
-    """The add-ons with the versions that they have for a Kubernetes version; without one, for every version."""
+    """Return add-ons with their versions for a Kubernetes version, or for all versions."""
     versions = [kubernetes] if kubernetes else list(eks_versions())
     pins = {(pin.addon, pin.kubernetes): pin.version for pin in addon_pins()}
     known = {pin.addon for pin in addon_pins()}
     result = list[JsonObject]()
-    # Which others EKS has nobody publishes, so it has whatever is asked for by name.
+    # No list of all add-ons is published, so any named add-on exists here.
     for addon in sorted({*NODE_ADDONS, *WORKLOAD_ADDONS, *PLATFORM_ADDONS, *known, *([name] if name else [])}):
         compatible: dict[str, list[JsonObject]] = {}
         for version in versions:

@@ -1,7 +1,7 @@
 """Amazon EKS: clusters, add-ons, access entries and pod identity associations.
 
-A cluster's objects are kept by a real control plane or by a store. moto's EKS lacks access entries, add-ons and pod
-identity; this service replaces it whole.
+A real control plane or a store keeps a cluster's objects. moto's EKS lacks access entries, add-ons and pod identity, so
+this service replaces it completely.
 """
 
 import base64
@@ -21,13 +21,13 @@ from ..protocol.json_objects import JsonObject
 from ..protocol.service import refuse
 from .control_planes import ControlPlanes
 
-# EKS's default changes; this is the newest that HyperPod's documentation named in November 2026.
+# EKS's default changes. This is the newest version in HyperPod's documentation of November 2026.
 _DEFAULT_VERSION = "1.34"
 
 
 @dataclass
 class EksCluster:
-    """One cluster and what hangs on it; the values are API answers."""
+    """One cluster with its add-ons, entries and associations, as answers of the API."""
 
     description: JsonObject
     addons: dict[str, JsonObject] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class EksCluster:
     updates: dict[str, JsonObject] = field(default_factory=dict)
     interfaces: list[str] = field(default_factory=list)
     creator: str = ""
-    """The principal that created it, who is its administrator unless the request said otherwise."""
+    """ARN of the creator, an administrator unless the request excludes that."""
 
 
 class Eks:
@@ -50,19 +50,19 @@ class Eks:
         self.clusters: dict[tuple[str, str], EksCluster] = {}
         self.control_planes = control_planes
         self.update_seconds = 1.0
-        """How long a new Kubernetes version takes; real clusters need ten minutes."""
+        """Seconds of a version update; real clusters need ten minutes."""
         self.nodes: Callable[[str, str], list[JsonObject]] = lambda _region, _name: []
-        """The Node objects of a cluster, by region and name."""
+        """Returns the Node objects of a cluster, by region and name."""
 
     def cluster(self, region: str, name: str) -> EksCluster:
-        """A cluster by name; raises ResourceNotFoundException."""
+        """Return a cluster by name. Raises ResourceNotFoundException."""
         result = self.clusters.get((region, name))
         if result is None:
             raise refuse("ResourceNotFoundException", f"No cluster found for name: {name}.")
         return result
 
     def by_arn(self, arn: str) -> EksCluster | None:
-        """The cluster with this ARN."""
+        """Return the cluster with this ARN."""
         return next((cluster for cluster in self.clusters.values() if cluster.description["arn"] == arn), None)
 
     def create(self, region: str, values: JsonObject, creator: str, group: str = "") -> EksCluster:
@@ -86,7 +86,7 @@ class Eks:
             )["GroupId"]
         identity = uuid.uuid4().hex.upper()
         access = {
-            # The API's own default, with which HyperPod takes no cluster.
+            # The API's default, which HyperPod does not support.
             "authenticationMode": "CONFIG_MAP",
             "bootstrapClusterCreatorAdminPermissions": True,
             **values.get("accessConfig", {}),
@@ -138,20 +138,20 @@ class Eks:
             ec2.create_network_interface(SubnetId=subnet["SubnetId"], Groups=[group], Description=f"Amazon EKS {name}")[
                 "NetworkInterface"
             ]["NetworkInterfaceId"]
-            # EKS has interfaces in two zones at least, whatever number of subnets it is given.
+            # EKS has interfaces in at least two zones, however many subnets the request names.
             for subnet in subnets[:2]
         ]
         self.clusters[region, name] = cluster
         if not real:
             self.kubernetes.open(region, name, description["version"])
         else:
-            # CreateCluster answers before there is a control plane, and who asked waits by DescribeCluster.
+            # CreateCluster answers before the control plane exists; clients wait with DescribeCluster.
             description |= {"status": "CREATING", "endpoint": "", "certificateAuthority": {}}
             threading.Thread(target=self.start, args=(region, name), daemon=True, name=f"starts {name}").start()
         return cluster
 
     def start(self, region: str, name: str) -> None:
-        """Start the control plane of a cluster that has a real one; the cluster is ACTIVE when it answers."""
+        """Start a cluster's real control plane. The cluster becomes ACTIVE when its API server answers."""
         description = self.cluster(region, name).description
         try:
             plane = self.control_planes.start(region, name, description["version"])
@@ -165,16 +165,16 @@ class Eks:
         authority = base64.b64encode(plane.authority).decode()
         description |= {"endpoint": plane.endpoint, "certificateAuthority": {"data": authority}, "status": "ACTIVE"}
         description["health"] = {"issues": []}
-        # What really answers, which may be of another minor version than the cluster.
+        # The installed version, which may have another minor version than the cluster.
         description["platformVersion"] = f"kubernetes.{plane.version}"
 
     def control_plane(self, name: str) -> JsonObject:
-        """Describe what a cluster is or becomes, `real` or `store`, and the parts that it lacks.
+        """Return a cluster's present or future kind, `real` or `store`, and its missing parts.
 
-        A real cluster that exists has `real_nodes`, the number of its first nodes that are real, and `why_simulated`.
+        An existing real cluster also has `real_nodes`, the number of its real nodes, and `why_simulated`.
 
         Args:
-            name: The cluster's, or its environment's.
+            name: Name of the cluster or its environment.
         """
         planes = self.control_planes
         described = {at: cluster.description for at, cluster in list(self.clusters.items())}
@@ -192,10 +192,10 @@ class Eks:
         return {"kubernetes": "real" if real else "store", "missing": missing} | nodes
 
     def resume(self) -> list[str]:
-        """Start the control planes that ran when the sandbox was stopped, beside each other, and wait for them.
+        """Start at the same time all control planes that ran when the sandbox was stopped, and wait for them.
 
         Returns:
-            Why some did not start; each starts with the sandbox, once the reason is gone.
+            Reasons of those that did not start. They start with the sandbox once the reason is fixed.
         """
         real = [at for at in self.clusters if self.control_planes.is_real(*at)]
         threads = [threading.Thread(target=self.start, args=at) for at in real]
@@ -211,15 +211,15 @@ class Eks:
         ]
 
     def delete(self, region: str, name: str) -> JsonObject:
-        """Delete a cluster with everything that it made in the VPC."""
+        """Delete a cluster with its resources in the VPC."""
         cluster = self.cluster(region, name)
-        # One that never came up protects nothing, and CloudFormation has to be able to roll it back.
+        # CloudFormation must be able to roll back a cluster that never became ACTIVE.
         if cluster.description.get("deletionProtection") and (region, name) in self.kubernetes.clusters:
             raise refuse(
                 "InvalidRequestException", "Cluster cannot be deleted while deletion protection is enabled (sandbox)"
             )
         ec2 = self.clients.client("ec2", region)
-        # Before the group, which cannot go while an interface has it.
+        # A security group cannot be deleted while an interface uses it.
         for interface in cluster.interfaces:
             ec2.delete_network_interface(NetworkInterfaceId=interface)
         ec2.delete_security_group(GroupId=cluster.description["resourcesVpcConfig"]["clusterSecurityGroupId"])
@@ -236,5 +236,5 @@ class Eks:
 
 
 def _environment(cluster: JsonObject) -> str:
-    """Return the environment that a cluster's tags name; the cluster's own name where podwright did not make it."""
+    """Return the environment in a cluster's tags; the cluster's name if podwright did not create it."""
     return cluster.get("tags", {}).get(ENVIRONMENT_TAG, cluster["name"])

@@ -1,6 +1,6 @@
-"""The task-governance add-on in Kubernetes: its controller, and what quotas and policies become.
+"""The task-governance add-on in Kubernetes: its controller, and the objects of quotas and policies.
 
-The objects and their sources are those of `planning.quota.task_governance_objects`; each says that it is simulated.
+`planning.quota.task_governance_objects` has the objects and their sources. Each has a note that it is simulated.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ _MARK: Final = {"annotations": {"podwright/simulated": AS_READ}}
 
 
 def install(objects: ClusterObjects) -> None:
-    """What the add-on itself brings beside its kinds: a controller that is ready."""
+    """Objects of the add-on besides its kinds: a controller that is ready."""
     ensure_namespace(objects, NAMESPACE)
     labels = {"control-plane": "controller-manager"}
     objects.apply(
@@ -40,10 +40,10 @@ def install(objects: ClusterObjects) -> None:
 
 
 def settings(policy: JsonObject) -> JsonObject:
-    """Of Kueue's configuration, as podwright reads it, what a cluster's scheduler configuration makes of it.
+    """Return the changes of Kueue's configuration for a cluster's scheduler configuration.
 
-    Quotas count what a compute quota can name, and no EFA devices or claims of devices. Teams have equal shares by
-    their weights, unless the policy says that idle devices are for who comes first.
+    Quotas count the resources that a compute quota can name, but no EFA devices or claims of devices. Teams share by
+    their weights, unless the policy gives idle devices to the first request.
     """
     return {
         "featureGates": DEVICE_CLAIMS,
@@ -54,19 +54,19 @@ def settings(policy: JsonObject) -> JsonObject:
 
 
 def uninstall(objects: ClusterObjects) -> None:
-    """Take the controller away. Kinds, objects and namespace stay: nothing says that they go with the add-on."""
+    """Delete the controller. Kinds, objects and namespace remain: no source says that the add-on deletes them."""
     objects.remove(
         {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": CONTROLLER, "namespace": NAMESPACE}}
     )
 
 
 def installed(objects: ClusterObjects) -> bool:
-    """Whether the add-on takes quotas."""
+    """True if the add-on accepts quotas."""
     return objects.find("apps/v1", "Deployment", CONTROLLER, NAMESPACE) is not None
 
 
 def apply_policy(objects: ClusterObjects, before: JsonObject, after: JsonObject) -> None:
-    """The priority classes of a scheduler configuration; those that it no longer has go."""
+    """Apply the priority classes of a scheduler configuration, and delete removed ones."""
     classes = {item["Name"] for item in after.get("PriorityClasses", [])}
     for item in before.get("PriorityClasses", []):
         if item["Name"] not in classes:
@@ -76,14 +76,14 @@ def apply_policy(objects: ClusterObjects, before: JsonObject, after: JsonObject)
 
 
 def apply_quota(objects: ClusterObjects, quota: JsonObject) -> None:
-    """A team's namespace, its queue in the cluster and in the namespace, and the flavors that it needs."""
+    """Apply a team's namespace, its ClusterQueue and LocalQueue, and their flavors."""
     ensure_namespace(objects, team_namespace("hyperpod", quota["ComputeQuotaTarget"]["TeamName"]), **_MARK)
     for item in quota_objects(quota):
         objects.apply(item)
 
 
 def remove_quota(objects: ClusterObjects, quota: JsonObject) -> None:
-    """Take a team's queues away. Its namespace stays with what is in it: nothing says that the service deletes it."""
+    """Delete a team's queues. Its namespace remains: no source says that the service deletes it."""
     team = quota["ComputeQuotaTarget"]["TeamName"]
     _remove(objects, "LocalQueue", local_queue("hyperpod", team), team_namespace("hyperpod", team))
     _remove(objects, "ClusterQueue", cluster_queue("hyperpod", team))

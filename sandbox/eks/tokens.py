@@ -1,8 +1,8 @@
 """Tokens of `aws eks get-token`: presigned GetCallerIdentity requests, which name the cluster in a signed header.
 
-They are judged as EKS does: good for fifteen minutes after their date, whatever they ask for, and for the one cluster
-that was signed. EKS lets STS check the signature; the sandbox does so itself where it made the caller's key. Ours: a
-URL without a date or without a signature passes.
+As in EKS, a token is valid only for the signed cluster, and for fifteen minutes after its date even if it requests
+more. In EKS, STS checks the signature; the sandbox does if it created the caller's key. Our choice: a URL without a
+date or signature is accepted.
 
 Source: aws-iam-authenticator's `pkg/token`, 2026-11.
 """
@@ -29,22 +29,22 @@ _LONGEST_EXPIRY: Final = 900
 
 
 class Unauthorized(Exception):
-    """Who comes with a token is nobody to the cluster; the message says why."""
+    """The cluster does not accept a token; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who signed a token, and by which access key."""
+    """The signer of a token and its access key."""
 
     access_key: str
     identity: Identity
 
 
 def caller_of(token: str, cluster: str) -> Caller:
-    """Who signed a token for a cluster.
+    """Return the signer of a token for a cluster.
 
     Raises:
-        Unauthorized: The token is none, is too old, or was signed for another cluster or with another secret.
+        Unauthorized: The token is malformed, expired, or signed for another cluster or with another secret.
     """
     url = _url(token)
     values = {name.lower(): items[0] for name, items in parse_qs(urlsplit(url).query).items()}
@@ -83,7 +83,7 @@ def _check_age(values: dict[str, str]) -> None:
 
 
 def _check_signature(url: str, values: dict[str, str], cluster: str, secret: str | None) -> None:
-    """Sign the request again and compare, where the sandbox knows the secret; see at least that it names a cluster."""
+    """Check the signature if the sandbox knows the secret; otherwise check only that the request names a cluster."""
     if _CLUSTER_HEADER not in values.get("x-amz-signedheaders", "").lower().split(";"):
         raise Unauthorized(f"the token was signed without the header {_CLUSTER_HEADER}")
     if secret is None:

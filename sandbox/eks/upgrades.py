@@ -1,8 +1,8 @@
-"""Versions of EKS clusters and their add-ons: one minor version at a time, insights before it, and the way back.
+"""Versions of EKS clusters and add-ons: updates by one minor version, upgrade insights, and rollbacks.
 
 Sources: Amazon EKS User Guide, "Update existing cluster to new Kubernetes version", "Prepare for Kubernetes version
 upgrades and troubleshoot misconfigurations with cluster insights" and "Roll back a cluster to a previous Kubernetes
-version", 2026-11; botocore 1.44.5 (shapes). Words marked (sandbox) are ours.
+version", 2026-11; botocore 1.44.5 (shapes). Texts with (sandbox) are ours.
 """
 
 import re
@@ -16,13 +16,13 @@ from ..protocol.service import refuse
 from .offers import addons
 from .service import Eks, EksCluster
 
-# How long EKS takes a control plane back by one version, and how many minor versions a kubelet may be behind it.
+# Days in which EKS can roll back a control plane, and minor versions that a kubelet may be behind it.
 _ROLLBACK_DAYS: Final = 7
 _KUBELET_SKEW: Final = 3
 
 
 def update_version(service: Eks, region: str, values: JsonObject) -> JsonObject:
-    """Begin to update, or to roll back, a cluster's Kubernetes version. Returns the update; raises what EKS refuses."""
+    """Start an update or rollback of a cluster's Kubernetes version. Raises EKS's refusals."""
     cluster = service.cluster(region, values["name"])
     current, requested = cluster.description["version"], values["version"]
     settle(service, cluster)
@@ -53,7 +53,7 @@ def update_version(service: Eks, region: str, values: JsonObject) -> JsonObject:
 
 
 def new_update(kind: str, params: list[JsonObject], until: datetime | None = None) -> JsonObject:
-    """An update of that kind, done at once or at `until`."""
+    """Return an update of this type, which ends at once or at `until`."""
     return {
         "id": str(uuid.uuid4()),
         "status": "InProgress" if until else "Successful",
@@ -66,7 +66,7 @@ def new_update(kind: str, params: list[JsonObject], until: datetime | None = Non
 
 
 def settle(service: Eks, cluster: EksCluster) -> None:
-    """Let updates end whose time has come."""
+    """Complete updates that are due."""
     for update in cluster.updates.values():
         if update["status"] == "InProgress" and update["until"] <= now():
             update["status"] = "Successful"
@@ -76,18 +76,18 @@ def settle(service: Eks, cluster: EksCluster) -> None:
 
 
 def shown(update: JsonObject) -> JsonObject:
-    """An update as the API shows it."""
+    """Return an update in the form of the API."""
     return without(update, "until", "from")
 
 
 def default_addon_version(name: str, kubernetes: str) -> str | None:
-    """The version that EKS installs when nobody names one; None for an add-on that it does not know."""
+    """Return the version that EKS installs by default; None for an unknown add-on."""
     result = addons(name, kubernetes)
     return result[0]["addonVersions"][0]["addonVersion"] if result else None
 
 
 def insights(service: Eks, region: str, cluster: EksCluster) -> list[JsonObject]:
-    """The upgrade insights of a cluster, about the next minor version."""
+    """Return the upgrade insights of a cluster for the next minor version."""
     current = cluster.description["version"]
     following = f"1.{_minor(current) + 1}"
     wrong, details = list[str](), list[JsonObject]()
@@ -103,7 +103,7 @@ def insights(service: Eks, region: str, cluster: EksCluster) -> list[JsonObject]
     }
     skewed = sorted(version for version in kubelets if _minor(following) - _minor(version) > _KUBELET_SKEW)
     return [
-        # An add-on is updated after the control plane, so an old one is no reason to refuse it.
+        # Add-ons are updated after the control plane, so an old one does not block the update.
         _insight(
             cluster,
             "EKS add-on version compatibility",
@@ -126,7 +126,7 @@ def insights(service: Eks, region: str, cluster: EksCluster) -> list[JsonObject]
 def _insight(
     cluster: EksCluster, name: str, version: str, status: str, reason: str, summary: dict[str, Any]
 ) -> JsonObject:
-    """An upgrade insight in the form of DescribeInsight."""
+    """Return an upgrade insight in the form of DescribeInsight."""
     return {
         "id": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{cluster.description['arn']}/{name}/{version}")),
         "name": name,

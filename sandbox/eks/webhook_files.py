@@ -1,4 +1,4 @@
-"""What API servers need to ask the sandbox who their users are: the options, and kubeconfigs with a secret.
+"""Options and kubeconfigs by which API servers call the sandbox's webhooks.
 
 Source: Kubernetes documentation, "Webhook Token Authentication" and "Webhook Mode", v1.34.
 """
@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Final
 
 PREFIX: Final = "/podwright/eks/"
-# EKS's changes take several seconds, too.
+# In EKS, changes also take several seconds.
 _TRUSTED_FOR: Final = "5s"
 _REFUSED_FOR: Final = "1s"
 
 
 def bearer_in(folder: Path) -> str:
-    """The secret of the webhooks, made on the first call, in a file for its owner alone."""
+    """Return the secret of the webhooks. The first call creates it, in a file that only its owner can read."""
     file = folder / "webhooks.secret"
     if not file.exists():
         new = file.with_suffix(".new")
@@ -26,14 +26,14 @@ def bearer_in(folder: Path) -> str:
 
 
 def api_server_options(folder: Path, server: str, trusted: Path, bearer: str, cluster: str) -> dict[str, str]:
-    """The options by which kube-apiserver asks these webhooks. Their kubeconfigs are written into the folder.
+    """Return kube-apiserver's options for these webhooks, and write their kubeconfigs.
 
     Args:
-        folder: For the kubeconfigs, which hold the secret.
+        folder: Folder for the kubeconfigs, which contain the secret.
         server: URL of the sandbox's HTTPS server, without a path.
-        trusted: The authority that signed that server's certificate.
-        bearer: The secret, as `bearer_in` gives it.
-        cluster: Account, region and name with slashes between them.
+        trusted: Certificate of that server's authority.
+        bearer: The secret from `bearer_in`.
+        cluster: Account, region and name, separated by slashes.
     """
     files = {
         kind: _kubeconfig(folder / f"{kind}.kubeconfig", f"{server}{PREFIX}{kind}/{cluster}", trusted, bearer)
@@ -52,7 +52,7 @@ def api_server_options(folder: Path, server: str, trusted: Path, bearer: str, cl
 
 
 def _kubeconfig(file: Path, url: str, trusted: Path, bearer: str) -> Path:
-    """Write the kubeconfig of a webhook, for its owner alone. JSON is YAML, too."""
+    """Write the kubeconfig of a webhook, readable only by its owner, in JSON, which is valid YAML."""
     config = {
         "apiVersion": "v1",
         "kind": "Config",
