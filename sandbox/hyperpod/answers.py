@@ -1,4 +1,4 @@
-"""Clusters' groups and nodes as the APIs of SageMaker and of Kubernetes show them."""
+"""Groups and nodes in the form of the SageMaker and Kubernetes APIs."""
 
 import json
 import uuid
@@ -13,7 +13,7 @@ from .cluster import HEALTHY, Cluster, Group, Node
 
 
 def group_answer(cluster: Cluster, group: Group, timestamp: datetime, plan_status: str | None) -> JsonObject:
-    """A group as DescribeCluster shows it; `plan_status` is that of its training plan."""
+    """Return a group in the form of DescribeCluster. `plan_status` is the status of its training plan."""
     specification: dict[str, Any] = {
         key: value
         for key, value in group.specification.items()
@@ -53,7 +53,7 @@ def group_answer(cluster: Cluster, group: Group, timestamp: datetime, plan_statu
 
 
 def node_answer(cluster: Cluster, node: Node, timestamp: datetime, details: bool) -> JsonObject:
-    """A node as ListClusterNodes, or with `details` DescribeClusterNode, shows it."""
+    """Return a node in the form of ListClusterNodes, or with `details` of DescribeClusterNode."""
     answer: JsonObject = {
         "InstanceGroupName": node.group,
         "InstanceId": node.instance_id,
@@ -88,11 +88,11 @@ def node_answer(cluster: Cluster, node: Node, timestamp: datetime, details: bool
 
 _LABEL = "sagemaker.amazonaws.com/"
 _NODES_BELOW: Final = {f"topology.k8s.aws/network-node-layer-{layer}": 4 ** (5 - layer) for layer in (1, 2, 3)}
-"""Nodes below one switch of each layer, by the label that names it."""
+"""Number of nodes under a switch of each network layer, by the layer's label. Simulated."""
 
 
 def _network_labels(node: Node) -> dict[str, str]:
-    """Where a node is in the network, by the labels that its type has. How many share a switch is simulated."""
+    """Return the network topology labels that nodes of this type have. The number of nodes per switch is simulated."""
     row = catalog().find(node.instance_type)
     spots = {label: node.spot // count for label, count in _NODES_BELOW.items() if row and label in row.topology_labels}
     return {
@@ -102,14 +102,14 @@ def _network_labels(node: Node) -> dict[str, str]:
 
 
 def kubernetes_node(cluster: Cluster, node: Node, timestamp: datetime) -> JsonObject:
-    """The Node object that a node registers once it runs."""
+    """Return the Node object that a running node registers."""
     group = cluster.groups[node.group].specification if node.group in cluster.groups else {}
     config = group.get("KubernetesConfig", {})
     status = node.status(timestamp)
     done = "InProgress" if status == "DeepHealthCheckInProgress" else "Passed"
     checked = {f"{_LABEL}deep-health-check-status": done} if node.check_seconds or node.checked else {}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
-    # The node controller's words for a kubelet that is silent: the instance restarts.
+    # The node controller's message for a kubelet without heartbeat: the instance restarts.
     if status in ("Pending", "SystemUpdating"):
         words = "Kubelet stopped posting node status."
         ready = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": words}
@@ -160,7 +160,7 @@ def kubernetes_node(cluster: Cluster, node: Node, timestamp: datetime) -> JsonOb
             ],
             "capacity": resources,
             "allocatable": resources,
-            # Clients that are generated from Kubernetes' API refuse a node without each of these.
+            # Clients generated from Kubernetes' API require all of these.
             "nodeInfo": {
                 "bootID": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{node.instance_id}/{node.boots}/{node.updating_until}")),
                 "architecture": architecture,
@@ -175,13 +175,13 @@ def kubernetes_node(cluster: Cluster, node: Node, timestamp: datetime) -> JsonOb
     }
     answer = merged(results, node.patch)
     if changed := node.patch.get("spec", {}).get("taints"):
-        # Whoever changes taints sends the whole list, and HyperPod adds and removes its own all the same.
+        # A client that changes taints sends the whole list; HyperPod still adds and removes its own.
         answer["spec"]["taints"] = taints + [taint for taint in changed if taint["key"] != unhealthy["key"]]
     return answer
 
 
 def _resources(instance_type: str) -> dict[str, str]:
-    """What a node has for pods, of what its image, device plugins and the EFA software show."""
+    """Return a node's allocatable resources, including those of device plugins and EFA software."""
     row = catalog().find(instance_type)
     if row is None:
         return {"cpu": "1", "memory": "1Gi", "pods": "10"}

@@ -1,6 +1,6 @@
-"""What goes wrong when a HyperPod node boots: its lifecycle script is missing, or its network does not let EFA work.
+"""Failures of a booting HyperPod node: a missing lifecycle script, or a network in which EFA does not work.
 
-Sources: awslabs/awsome-distributed-ai issue 188 (2024-03-09, the words of a failed lifecycle script) and pull request
+Sources: awslabs/awsome-distributed-ai issue 188 (2024-03-09, the message of a failed lifecycle script) and pull request
 259 (every security group of a node needs the rules to and from itself, or the EFA health check fails).
 """
 
@@ -23,7 +23,7 @@ EFA_FAILED = (
 
 
 def lifecycle_script_exists(s3: Any, group: Group) -> bool:
-    """Whether the script that HyperPod runs on a new node is in the bucket; true for a group without one."""
+    """Return True if the bucket contains a group's lifecycle script, or the group has none."""
     config = group.specification.get("LifeCycleConfig", {})
     script = config.get("OnCreate") or config.get("OnInitComplete")
     if not script:
@@ -37,9 +37,9 @@ def lifecycle_script_exists(s3: Any, group: Group) -> bool:
 
 
 def efa_can_work(ec2: Any, cluster: Cluster, group: Group) -> bool:
-    """Whether a security group lets all traffic through to and from itself; true for types without EFA.
+    """Return True if a security group allows all traffic to and from itself, or the type has no EFA.
 
-    One of several is enough: what one of them lets through passes.
+    One of a node's security groups is enough, since the rules of all of them add up.
     """
     groups = cluster.vpc_of(group).get("SecurityGroupIds", [])
     if not groups or not _has_efa(ec2, group.instance_type.removeprefix("ml.")):
@@ -54,7 +54,7 @@ def _is_open_to_itself(group: dict[str, Any]) -> bool:
 
 
 def _lets_itself_through(rules: list[dict[str, Any]], group: str) -> bool:
-    # EFA passes only by a rule that names the group; one of 0.0.0.0/0 does not let it through.
+    # EFA needs a rule with the group as its source or target; a rule with 0.0.0.0/0 does not allow it.
     return any(
         rule["IpProtocol"] == "-1" and pair.get("GroupId") == group
         for rule in rules
@@ -64,7 +64,7 @@ def _lets_itself_through(rules: list[dict[str, Any]], group: str) -> bool:
 
 @cache
 def _has_efa(ec2: Any, instance_type: str) -> bool:
-    """Whether EC2 says so; a type that moto's EC2 data does not have (p6e-gb200) is not judged."""
+    """Return True if the type supports EFA, and False if moto's EC2 data do not contain it (p6e-gb200)."""
     try:
         [instance_types] = ec2.describe_instance_types(InstanceTypes=[instance_type])["InstanceTypes"]
     except ClientError:

@@ -1,10 +1,10 @@
-"""SageMaker HyperPod: clusters, instance groups and nodes that live through their states in shortened time.
+"""SageMaker HyperPod: clusters, instance groups and nodes that go through their states in shortened time.
 
-Nothing runs in the background. A node's status follows from when it was launched and the `Timing`, so the same history
-gives the same answer at any moment, also after a restart. `settle` does what the service would have done meanwhile.
+Nothing runs in the background. A node's status is calculated from its launch time and the `Timing`, so the same history
+always gives the same answer, also after a restart. `settle` applies the changes that the service would have made since.
 
-Sources: botocore 1.44.5 service model of SageMaker (shapes, status values); the words for missing capacity are those of
-awslabs/awsome-distributed-ai issue 204 (2024-03-09).
+Sources: botocore 1.44.5 service model of SageMaker (shapes, status values); awslabs/awsome-distributed-ai issue 204
+(2024-03-09, the message for missing capacity).
 """
 
 import itertools
@@ -18,13 +18,13 @@ from ..protocol.json_objects import JsonObject
 from .in_progress import Repair, SoftwareUpdate
 
 HEALTHY: Final = "Schedulable"
-"""The health label of a node that takes work."""
+"""Health label of a schedulable node."""
 NO_CAPACITY = "We currently do not have sufficient capacity for the requested instance type(s). Please try again."
 
 
 @dataclass
 class Timing:
-    """How long things take, in seconds; real clusters need minutes. `scale` stretches all of them."""
+    """Durations in seconds, where real clusters take minutes. `scale` multiplies all of them."""
 
     boot: float = 2.0
     deep_health_check: float = 2.0
@@ -34,9 +34,9 @@ class Timing:
 
 @dataclass
 class Shortage:
-    """A zone that has no capacity for a type; an empty instance type stands for all types."""
+    """A zone without capacity for an instance type, or for all types if the type is empty."""
 
-    # An unknown key of the sandbox's own operation is refused.
+    # The sandbox's operation refuses unknown keys.
     __pydantic_config__ = {"extra": "forbid"}
 
     zone_id: str
@@ -60,29 +60,29 @@ class Node:
     launched: datetime = field(default_factory=now)
     ultraserver: JsonObject = field(default_factory=dict)
     spot: int = 0
-    """Where in its zone's network it is; nodes with numbers near each other are near each other."""
+    """Its position in the zone's network. Nodes with close numbers share switches."""
     software_updated: datetime | None = None
     updating_until: datetime | None = None
     release: str = ""
     kubelet: str = ""
     """Kubernetes version of its image."""
     scripts: str = ""
-    """Where the lifecycle scripts were that it last ran."""
+    """Source of the lifecycle scripts that it last ran."""
     checked: datetime | None = None
-    """When a deep health check was last begun on request."""
+    """Start of the last deep health check on request."""
     boots: int = 0
     logged: bool = False
-    """Whether its lifecycle scripts have written their log."""
+    """True if its lifecycle scripts have written their log."""
     health: str = HEALTHY
     fault: JsonObject = field(default_factory=dict)
     patch: JsonObject = field(default_factory=dict)
-    """What somebody has changed of its Kubernetes object."""
+    """Changes of its Kubernetes object by clients, as a merge patch."""
     deleted: datetime | None = None
     instance_id: str = field(default_factory=lambda: f"i-{uuid.uuid4().hex[:17]}")
     logical_id: str = field(default_factory=lambda: f"node-{uuid.uuid4().hex[:17]}")
 
     def status(self, timestamp: datetime) -> str | None:
-        """The node's status, or None once it is gone."""
+        """Return the node's status; None for a deleted node."""
         if self.deleted:
             removed = self.deleted + timedelta(seconds=self.shutdown_seconds)
             return "ShuttingDown" if timestamp < removed else None
@@ -93,32 +93,32 @@ class Node:
             return "Pending"
         if self.checked and 0 <= (timestamp - self.checked).total_seconds() < self.asked_check_seconds:
             return "DeepHealthCheckInProgress"
-        # What is rebooted is not checked again.
+        # A rebooted node is not checked again.
         checks = 0.0 if self.boots else self.check_seconds
         return "DeepHealthCheckInProgress" if age < self.boot_seconds + checks else "Running"
 
     @property
     def ready(self) -> datetime:
-        """When the node is Running."""
+        """The time at which the node becomes Running."""
         return self.launched + timedelta(seconds=self.boot_seconds + self.check_seconds)
 
 
 def instance_id_at(spot: int) -> str:
-    """Return a new instance id. In the order of ids, nodes are in the order of their locations.
+    """Return a new instance id. Ids sort in the order of the nodes' positions in the network.
 
-    Schedulers choose between equal nodes by name, so they take those first that the sandbox makes real first.
+    Schedulers choose between equal nodes by name, so they prefer the nodes that the sandbox makes real first.
     """
     return f"i-0{spot:04x}{uuid.uuid4().hex[:12]}"
 
 
 @dataclass
 class Group:
-    """An instance group: its specification as given, and how many nodes it should have."""
+    """An instance group: its specification and its target count."""
 
     specification: JsonObject
     restricted: bool = False
     release: str = ""
-    """Release of HyperPod's image that its nodes have."""
+    """Release of HyperPod's image on its nodes."""
     update: SoftwareUpdate | None = None
     """The last update of its nodes' software."""
 
@@ -129,17 +129,17 @@ class Group:
 
     @property
     def target(self) -> int:
-        """How many nodes the group should have."""
+        """The group's target number of nodes."""
         return int(self.specification["InstanceCount"])
 
     @property
     def plan(self) -> str:
-        """The ARN of the training plan that its nodes come from; empty without one."""
+        """The ARN of the training plan of its nodes; empty without one."""
         return self.specification.get("TrainingPlanArn", "")
 
     @property
     def slurm_type(self) -> str | None:
-        """What its nodes are to Slurm, if the API says so: Controller, Login or Compute."""
+        """Its node type in Slurm, if the API sets it: Controller, Login or Compute."""
         return self.specification.get("SlurmConfig", {}).get("NodeType")
 
     @property
@@ -164,28 +164,28 @@ class ClusterEvent:
 
 
 class Provisioning(Protocol):
-    """Tells what nodes a group can have."""
+    """The limits of groups: capacity, quotas and training plans."""
 
     def obstacle(self, cluster: "Cluster", group: Group) -> str | None:
-        """Why a group gets no new nodes now; None when it does."""
+        """Return the reason for which a group gets no new nodes now; None if it gets them."""
         ...
 
     def waits(self, cluster: "Cluster", group: Group) -> str | None:
-        """What a group without an obstacle waits for before it gets nodes; None when for nothing."""
+        """Return the condition that a group without an obstacle waits for; None if it does not wait."""
         ...
 
     def places(self, cluster: "Cluster", group: Group) -> list[JsonObject] | None:
-        """The UltraServers ({} for none) of the nodes that a group's training plan still has; None without a plan."""
+        """Return the UltraServers ({} for none) of a training plan's remaining nodes; None without a plan."""
         ...
 
     def surplus(self, cluster: "Cluster", group: Group) -> int:
-        """How many nodes of a group its training plan no longer holds."""
+        """Return the number of a group's nodes that its training plan no longer provides."""
         ...
 
 
 @dataclass
 class Cluster:
-    """A HyperPod cluster. `request` holds the members of CreateCluster that are neither groups nor tags."""
+    """A HyperPod cluster. `request` has the members of CreateCluster except for groups and tags."""
 
     name: str
     arn: str
@@ -196,12 +196,12 @@ class Cluster:
     nodes: list[Node] = field(default_factory=list)
     events: list[ClusterEvent] = field(default_factory=list)
     created: datetime = field(default_factory=now)
-    # The operation under way: its status, when it ends, and the status and message that it ends with.
+    # The current operation: its status, its end, and the status and message at its end.
     busy: str = "Creating"
     busy_until: datetime = field(default_factory=now)
     outcome: str = "InService"
     failure: str = ""
-    # False until a Slurm cluster with continuous provisioning has the nodes that it needs to be in service.
+    # False until a Slurm cluster with continuous provisioning has the nodes that InService requires.
     begun: bool = True
     subnets: dict[str, JsonObject] = field(default_factory=dict)
     repairs: list[Repair] = field(default_factory=list)
@@ -209,16 +209,16 @@ class Cluster:
     tags: dict[str, str] = field(default_factory=dict)
     operations: list[JsonObject] = field(default_factory=list)
     health_events: list[JsonObject] = field(default_factory=list)
-    # How much of its events, and which status, EventBridge has had.
+    # Number of events, and the last status, that were sent to EventBridge.
     told: dict[str, Any] = field(default_factory=dict)
 
     @property
     def continuous(self) -> bool:
-        """Whether nodes come independently of the cluster's status."""
+        """True if HyperPod adds nodes independently of the cluster's status."""
         return self.request.get("NodeProvisioningMode") == "Continuous"
 
     def status(self, timestamp: datetime) -> str:
-        """The cluster's status."""
+        """Return the cluster's status."""
         if timestamp < self.busy_until:
             return self.busy
         if any(group.update and group.update.active for group in self.groups.values()):
@@ -226,7 +226,7 @@ class Cluster:
         return self.outcome if self.begun or self.outcome != "InService" else "Creating"
 
     def runs(self, timestamp: datetime, *slurm_types: str) -> bool:
-        """Whether each group of these node types, if there is one with nodes to be, has a node that runs."""
+        """Return True if each group of these Slurm node types whose target is not 0 has a running node."""
         return all(
             self.running(group.name, timestamp)
             for group in self.groups.values()
@@ -234,19 +234,19 @@ class Cluster:
         )
 
     def turn_of(self, group: Group, timestamp: datetime) -> bool:
-        """Whether nodes of a group may come: with continuous provisioning all others wait for a Slurm controller."""
+        """Return True if a group may get nodes. With continuous provisioning, groups wait for Slurm's controller."""
         return not self.continuous or group.slurm_type in (None, "Controller") or self.runs(timestamp, "Controller")
 
     def members(self, group: str, timestamp: datetime) -> list[Node]:
-        """The nodes of a group that are not gone and not going."""
+        """Return the nodes of a group that are not being deleted."""
         return [node for node in self.nodes if node.group == group and not node.deleted]
 
     def running(self, group: str, timestamp: datetime) -> int:
-        """How many of those nodes run."""
+        """Return the number of a group's running nodes."""
         return sum(node.status(timestamp) == "Running" for node in self.members(group, timestamp))
 
     def group_status(self, group: Group, timestamp: datetime) -> str:
-        """A group's status. A group without its nodes is Degraded once the cluster is in service."""
+        """Return a group's status. In a cluster that is in service, a group that lacks nodes is Degraded."""
         if self.status(timestamp) in ("Creating", "Updating", "Deleting", "Failed"):
             return self.status(timestamp)
         statuses = [node.status(timestamp) for node in self.nodes if node.group == group.name]
@@ -257,10 +257,10 @@ class Cluster:
         return "InService" if statuses.count("Running") >= group.target else "Degraded"
 
     def settle(self, provisioning: Provisioning, timestamp: datetime) -> None:
-        """Do what the service did meanwhile: drop nodes that are gone, launch what is missing and has no obstacle.
+        """Apply the changes since the last call: remove deleted nodes, and launch missing ones if nothing prevents it.
 
-        Nodes come by themselves with continuous provisioning, and to groups of a training plan once it is active; they
-        go by themselves when its time is over.
+        Nodes are launched with continuous provisioning, and in groups of a training plan once the plan is active. They
+        are terminated at the end of the plan.
         """
         self.nodes = [node for node in self.nodes if node.status(timestamp)]
         if self.outcome in ("Deleting", "Failed"):
@@ -275,25 +275,25 @@ class Cluster:
                 self.launch(group, missing, provisioning)
 
     def vpc_of(self, group: Group) -> JsonObject:
-        """The VpcConfig that holds for a group."""
+        """Return the VpcConfig of a group, by default the cluster's."""
         return group.specification.get("OverrideVpcConfig") or self.request.get("VpcConfig") or {}
 
     def zone_of(self, group: Group) -> JsonObject:
-        """The first subnet of a group, as EC2 describes it."""
+        """Return EC2's description of a group's first subnet."""
         return self.subnets.get((self.vpc_of(group).get("Subnets") or [""])[0], {})
 
     def short_of(self, group: Group, shortages: list[Shortage]) -> bool:
-        """Whether the group's zone has no capacity for its type."""
+        """Return True if the group's zone has no capacity for its type."""
         zone_id = self.zone_of(group).get("AvailabilityZoneId")
         return any(item.zone_id == zone_id and item.instance_type in ("", group.instance_type) for item in shortages)
 
     def launch(self, group: Group, count: int, provisioning: Provisioning) -> None:
-        """Start nodes: as many as the group's training plan still has, if it has one."""
+        """Launch nodes, at most the remaining ones of the group's training plan."""
         subnet, timing, locations = self.zone_of(group), self.timing, provisioning.places(self, group)
         checks = timing.deep_health_check if group.specification.get("OnStartDeepHealthChecks") else 0.0
         for ultraserver in [{}] * count if locations is None else locations[:count]:
             prefix = subnet.get("CidrBlock", "10.0.0.0/16").rsplit(".", 2)[0]
-            # EC2 keeps the first addresses of each subnet for itself.
+            # EC2 reserves the first addresses of each subnet.
             index = len(self.nodes) + 10
             spot = self._free_spot(subnet.get("AvailabilityZoneId", ""))
             node = Node(
@@ -321,7 +321,7 @@ class Cluster:
             )
 
     def _free_spot(self, zone: str) -> int:
-        """The first place in a zone where no node of this cluster is; a node's replacement so takes its place."""
+        """Return the first free position in a zone's network. A replacement gets the position of its node."""
         taken = {node.spot for node in self.nodes if node.zone_id == zone and not node.deleted}
         return next(spot for spot in itertools.count() if spot not in taken)
 
@@ -337,10 +337,10 @@ class Cluster:
             )
 
     def converge(self, provisioning: Provisioning, verb: str) -> None:
-        """Start what brings every group to its target, and settle how the operation ends.
+        """Launch and terminate nodes so that every group reaches its target, and set the end of the operation.
 
-        Without continuous provisioning it ends when all nodes run, and fails as a whole where a group cannot grow: the
-        new nodes go, and a new cluster ends Failed, an updated one InService with the message.
+        Without continuous provisioning, it ends when all nodes run. If a group cannot grow, the whole operation fails:
+        no node is launched, and a new cluster becomes Failed, an updated one InService with the message.
         """
         timestamp, launched = now(), list[Node]()
         short = {
@@ -367,7 +367,7 @@ class Cluster:
         wait = self.timing.scale * (0.5 if self.continuous else self.timing.boot)
         self.busy, self.busy_until, self.outcome = verb, timestamp + timedelta(seconds=wait), "InService"
         if self.continuous and verb == "Creating":
-            # Of all groups only a controller that cannot come ends the creation of a continuous cluster.
+            # With continuous provisioning, only a missing Slurm controller lets the creation fail.
             lost = [reason for name, reason in short.items() if self.groups[name].slurm_type == "Controller"]
             self.failure, self.outcome = (lost[0], "Failed") if lost else ("", "InService")
         if not self.continuous:
@@ -375,7 +375,7 @@ class Cluster:
             if short:
                 self.failure = next(iter(short.values()))
                 self.outcome = "Failed" if verb == "Creating" else "InService"
-                # The update is taken back as a whole, the counts that it asked for with it.
+                # The whole update is rolled back, with the requested counts.
                 for name in short:
                     self.groups[name].specification["InstanceCount"] = len(self.members(name, timestamp))
 
@@ -388,11 +388,11 @@ class Cluster:
         instance_id: str | None = None,
         metadata: JsonObject | None = None,
     ) -> None:
-        """Write an event."""
+        """Add an event."""
         self.events.append(ClusterEvent(resource_type, description, level, group, instance_id, metadata or {}))
 
     def note_health(self, node: Node, reason: str, action: str) -> None:
-        """Write that a node is unhealthy, with the reason and what is done about it; without a reason it is healthy."""
+        """Add an event about an unhealthy node with reason and action; without a reason, about a healthy one."""
         summary = {
             "HealthStatus": "Unhealthy" if reason else "Healthy",
             "HealthStatusReason": reason,

@@ -1,6 +1,6 @@
-"""What HyperPod tells EventBridge: changes of a cluster's status, the health of nodes, and each cluster event.
+"""HyperPod's events in EventBridge: changes of a cluster's status, the health of nodes, and cluster events.
 
-The copy of a cluster event carries no failure message, as in AWS: only DescribeClusterEvent does. Sources: SageMaker
+The copy of a cluster event has no failure message, as in AWS: only DescribeClusterEvent does. Sources: SageMaker
 Developer Guide, "Events that Amazon SageMaker AI sends to Amazon EventBridge" and "SageMaker HyperPod cluster events
 reference", 2026-11.
 """
@@ -16,7 +16,7 @@ EVENT = "SageMaker HyperPod Cluster Event"
 
 
 def cluster_events(cluster: Cluster, timestamp: datetime) -> list[tuple[str, JsonObject]]:
-    """What is new since the last call of this function or of `skip_events`, by type."""
+    """Yield the events since the last call of this function or of `skip_events`, by type."""
     messages, status = cluster.told, cluster.status(timestamp)
     result = list[tuple[str, JsonObject]]()
     if status != messages.get("status"):
@@ -30,7 +30,7 @@ def cluster_events(cluster: Cluster, timestamp: datetime) -> list[tuple[str, Jso
 
 
 def skip_events(cluster: Cluster, timestamp: datetime) -> None:
-    """Mark all past events as sent, so that a rule that is made later does not get them."""
+    """Mark all past events as sent, so that a later rule does not get them."""
     cluster.told |= {
         "status": cluster.status(timestamp),
         "health": len(cluster.health_events),

@@ -1,4 +1,4 @@
-"""What HyperPod is doing to a node or an instance group until it is done: repairs and software updates."""
+"""HyperPod's operations in progress on a node or an instance group: repairs and software updates."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,23 +12,23 @@ Action = Literal["reboot", "replace", "none"]
 
 @dataclass(frozen=True)
 class FaultKind:
-    """A fault that the health agent finds: what it makes of it, and what it then writes."""
+    """A kind of fault: the health agent's action, and the texts that it writes."""
 
     action: Action
     condition: str
-    """The fault type, as the agent's node condition calls it."""
+    """The fault type in the agent's node condition."""
     reason: str
     message: str
 
 
 @dataclass
 class Repair:
-    """One fault of a node, from when it happened to when the node is well again or gone."""
+    """A fault of a node, until the node has recovered or is deleted."""
 
     instance_id: str
     action: Action
     fault: FaultKind | None
-    """None where somebody set the label."""
+    """None if a client set the health label."""
     at: datetime = field(default_factory=now)
     labelled: bool = False
     acted: bool = False
@@ -36,28 +36,28 @@ class Repair:
 
 @dataclass
 class SoftwareUpdate:
-    """One update of a group, from the request to its end."""
+    """A software update of a group."""
 
     release: str
-    """What nodes get; empty for a custom image."""
+    """Release that nodes get; empty for a custom image."""
     earlier: str
-    """What they had."""
+    """Former release."""
     image_id: str
     config: JsonObject
     status: str = "Pending"
     reason: str = ""
     done: list[str] = field(default_factory=list)
-    """Instances that have it."""
+    """Updated instances."""
     under_way: list[str] = field(default_factory=list)
     next_at: datetime = field(default_factory=now)
-    """When the next batch may begin."""
+    """Earliest start of the next batch."""
 
     @property
     def active(self) -> bool:
-        """Whether it continues."""
+        """True if it has not ended."""
         return self.status in ("Pending", "InProgress", "RollbackInProgress")
 
     @property
     def back(self) -> bool:
-        """Whether nodes are on their way back."""
+        """True if nodes get the former release again."""
         return self.status == "RollbackInProgress"

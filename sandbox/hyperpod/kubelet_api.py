@@ -1,4 +1,4 @@
-"""What the kubelets of one real API server answer it: the logs of containers. Nothing runs in them, so no more does.
+"""The API of simulated kubelets, which the API server calls for the logs of containers. They run no processes.
 
 Source: the kubelet's server, k8s.io/kubernetes/pkg/kubelet/server 1.34 (`/containerLogs`, its options and refusals).
 """
@@ -20,14 +20,14 @@ _WAITING: Final = {"ImagePullBackOff": "trying and failing to pull image"}
 
 
 class KubeletApi:
-    """A WSGI application for all nodes of a cluster. Who may ask is up to the server that it runs in."""
+    """A WSGI application for all nodes of a cluster. Its server authenticates the callers."""
 
     def __init__(self, kubeconfig: Path, faults: Callable[[], Mapping[str, str]]) -> None:
-        """`faults` are those of jobs, by how their names begin."""
+        """Prepare to answer. `faults` returns the faults of jobs by a prefix of their names."""
         self._objects, self._faults = ApiObjects(kubeconfig), faults
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """Answer one request. Refusals are plain text, as the API server expects them."""
+        """Answer one request. Errors are plain text, which the API server expects."""
         request = Request(environ)
         try:
             answer = self._answer(request)
@@ -36,12 +36,12 @@ class KubeletApi:
         return answer(environ, start_response)
 
     def _answer(self, request: Request) -> Response:
-        """The log of a container that has started."""
+        """Return the log of a started container."""
         match request.path.strip("/").split("/"):
             case ["containerLogs", namespace, name, container]:
                 pod = self._pod(namespace, name)
             case _:
-                # No colon: kubectl would read it as YAML, and show nothing.
+                # Without a colon, since kubectl would parse it as YAML and show nothing.
                 raise NotFound("nothing runs in the containers of the sandbox, they have logs alone")
         status = _container_status(pod, container)
         if request.args.get("previous") == "true":
@@ -63,7 +63,7 @@ class KubeletApi:
         return pod
 
     def _followed(self, text: str, pod: JsonObject, connection: Any) -> Iterator[str]:
-        """A log that stays open until its pod ends, or until its connection ends, since nobody reads it."""
+        """Yield a log until its pod or its connection ends."""
         yield text
         metadata = pod["metadata"]
         while not select.select([connection], [], [], _POLL_SECONDS)[0]:
@@ -73,14 +73,14 @@ class KubeletApi:
 
 
 def _container_status(pod: JsonObject, container: str) -> JsonObject:
-    """What a pod says of a container; one that waits, where it says nothing yet."""
+    """Return the status of a pod's container; without one, that of a waiting container."""
     status = pod.get("status", {})
     listed = [*status.get("containerStatuses", ()), *status.get("initContainerStatuses", ())]
     return next((item for item in listed if item["name"] == container), {"state": {}})
 
 
 def _part(text: str, options: Mapping[str, str], time: str) -> str:
-    """What of a log is asked for. All of it was printed at one time."""
+    """Return the requested part of a log. All of its lines have the same time."""
     lines = text.splitlines(keepends=True)
     if "tailLines" in options:
         lines = lines[max(0, len(lines) - int(options["tailLines"])) :]

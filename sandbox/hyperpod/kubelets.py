@@ -1,7 +1,7 @@
-"""The Node objects of a real API server, which follow the nodes of HyperPod's double.
+"""Keeps the Node objects of a real API server equal to the nodes of the simulated HyperPod.
 
-kwok keeps the nodes' heartbeats, as kubelets do. Who changes a node through the API server, such as by a health label,
-changes the node of HyperPod: HyperPod's own agents watch the same objects.
+kwok sends the heartbeats of simulated nodes. A client's change of a Node object, such as a health label, changes
+HyperPod's node, as HyperPod's agents watch these objects.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from ..protocol.json_objects import JsonObject
 from .rebooted_pods import mark_not_ready, restart_pods
 
 REAL: Final = {"podwright.io/kubelet": "real"}
-"""Annotation of the nodes whose containers run on this machine."""
+"""Annotation of real nodes, whose containers run on this machine."""
 _NODES: Final = "/api/v1/nodes"
 _PODS: Final = "/api/v1/pods"
 _NOT_ENDED: Final = "status.phase!=Succeeded,status.phase!=Failed"
@@ -27,18 +27,18 @@ _PATCH: Final = "strategic-merge-patch+json"
 
 
 class NodeService(Protocol):
-    """Who has the nodes."""
+    """The service that has the nodes."""
 
     def kubernetes_nodes(self, region: str, eks_cluster: str) -> list[JsonObject]:
-        """The Node objects that a cluster should have now."""
+        """Return the Node objects that a cluster should have now."""
         ...
 
     def first_nodes(self, region: str, eks_cluster: str) -> list[str]:
-        """The names of all nodes that a cluster has or gets, in the order in which they become real ones."""
+        """Return the names of all present and future nodes of a cluster. The first of them are real."""
         ...
 
     def patch_node(self, region: str, eks_cluster: str, name: str, patch: JsonObject) -> None:
-        """Somebody changed a node."""
+        """Apply a client's change of a Node object."""
         ...
 
 
@@ -46,29 +46,29 @@ class Kubelets:
     """The Node objects of one EKS cluster."""
 
     def __init__(self, kubeconfig: Path, region: str, cluster: str, port: int, real: RealNodes | None = None) -> None:
-        """Start without knowing any node.
+        """Prepare to follow the nodes of a cluster.
 
         Args:
-            kubeconfig: The administrator's.
-            region: Of the cluster.
-            cluster: Its name.
-            port: Where the kubelets of all simulated nodes listen on loopback.
-            real: The nodes that run on this machine; None if no node may.
+            kubeconfig: The administrator's kubeconfig.
+            region: Region of the cluster.
+            cluster: Name of the cluster.
+            port: Port on loopback of the kubelets of all simulated nodes.
+            real: Real nodes of the cluster; None if all nodes are simulated.
         """
         self._kubeconfig = kubeconfig
         self._port = port
         self._real = real
         self._at = (region, cluster)
         self._written: dict[str, JsonObject] = {}
-        """What was last written of each node's metadata and specification."""
+        """Metadata and specification of each node at the last write."""
 
     @property
     def instance_types(self) -> set[str]:
-        """Those of the nodes that were last written."""
+        """Instance types of the nodes at the last write."""
         return {node["labels"].get(_TYPE, "") for node in self._written.values()}
 
     def follow(self, service: NodeService) -> None:
-        """Hand on what others changed, then make, change and delete Node objects until they are as they should be."""
+        """Report clients' changes to the service, then create, change and delete Node objects to match its nodes."""
         actual = self._nodes()
         for name, node in actual.items():
             if name in self._written and (patch := _changes(self._written[name], node)):
@@ -83,7 +83,7 @@ class Kubelets:
             self._real.follow({name: node for name, node in expected.items() if name in real})
 
     def _real_names(self, service: NodeService, actual: Mapping[str, JsonObject]) -> set[str]:
-        """The nodes that are real. Only a new node becomes one, since pods of kwok may run on another."""
+        """Return the names of the real nodes. Only new nodes become real: existing ones may have pods of kwok."""
         if self._real is None:
             return set()
         real = {
@@ -93,9 +93,9 @@ class Kubelets:
         return {name for name in first if name in real or name not in actual}
 
     def _addresses(self, node: JsonObject, *, is_real: bool) -> JsonObject:
-        """Where a node's kubelet answers the API server: at what is called its internal name, on loopback."""
+        """Return the addresses of a node. The API server reaches its kubelet by its InternalDNS, which is loopback."""
         addresses = {"addresses": [*node["status"]["addresses"], {"type": "InternalDNS", "address": "localhost"}]}
-        # A real kubelet says itself at which port it listens.
+        # A real kubelet sets its port itself.
         return addresses | ({} if is_real else {"daemonEndpoints": {"kubeletEndpoint": {"Port": self._port}}})
 
     @property
@@ -106,9 +106,9 @@ class Kubelets:
         return {node["metadata"]["name"]: node for node in self._api.request("GET", _NODES)["items"]}
 
     def _write(self, name: str, node: JsonObject, actual: JsonObject | None, *, is_real: bool) -> None:
-        """Make a node, or change what differs."""
+        """Create a Node object, or change its differences."""
         ready = next(item for item in node["status"]["conditions"] if item["type"] == "Ready")
-        # A node whose kubelet is silent has no heartbeat; the node lifecycle controller taints it.
+        # Without heartbeat, the node lifecycle controller taints a node.
         heartbeat = _KWOK if ready["status"] == "True" and not is_real else dict.fromkeys(_KWOK)
         heartbeat = heartbeat | (REAL if is_real else dict.fromkeys(REAL))
         metadata, specification = node["metadata"], node.get("spec", {})
@@ -126,7 +126,7 @@ class Kubelets:
             self._api.request("PATCH", f"{_NODES}/{name}", patch, _PATCH)
         stated = _of_real_node(node) if is_real else node
         if actual is not None and (status := _status(stated, ready, actual, addresses)):
-            # Pods are changed before the node's status: the next call reads from that status that they were changed.
+            # Pods are changed first: the next call takes the node's status as the sign that they were changed.
             # A real kubelet changes them itself.
             if not is_real and "conditions" in status:
                 mark_not_ready(self._api, name, now())
@@ -146,7 +146,7 @@ class Kubelets:
         self._api.request("POST", _NODES, body)
 
     def _delete(self, name: str) -> None:
-        """Delete a node, and what ran on it: the collector of pods would see it after a minute. Ended pods are its."""
+        """Delete a node and its running pods, which the pod garbage collector would only delete after a minute."""
         self._written.pop(name, None)
         self._remove(f"{_NODES}/{name}")
         for pod in self._api.request("GET", _PODS, fieldSelector=f"spec.nodeName={name},{_NOT_ENDED}")["items"]:
@@ -162,7 +162,7 @@ class Kubelets:
 
 
 def _changes(written: JsonObject, actual: JsonObject) -> JsonObject:
-    """What somebody else changed of a node since it was written, as a merge patch."""
+    """Return clients' changes of a node since the last write, as a merge patch."""
     metadata = {
         key: difference
         for key in ("labels", "annotations")
@@ -175,13 +175,13 @@ def _changes(written: JsonObject, actual: JsonObject) -> JsonObject:
 
 
 def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """What makes one mapping of the other, by merge patch."""
+    """Return the merge patch from one mapping to another."""
     keys = before.keys() | after.keys()
     return {key: after.get(key) for key in keys if key not in before or before[key] != after.get(key)}
 
 
 def _patch(before: JsonObject, after: JsonObject, actual: JsonObject) -> JsonObject:
-    """A strategic merge patch of what is ours. Taints of others stay, such as the node lifecycle controller's."""
+    """Return a strategic merge patch of the service's fields. Taints of other writers remain."""
     ours = {taint["key"] for taint in (*before.get("taints", ()), *after["taints"])}
     others = [taint for taint in actual["spec"].get("taints") or () if taint["key"] not in ours]
     changed = {key: _difference(before.get(key, {}), after[key]) for key in ("labels", "annotations")}
@@ -192,31 +192,31 @@ def _patch(before: JsonObject, after: JsonObject, actual: JsonObject) -> JsonObj
 
 
 def _has_booted(actual: JsonObject, status: JsonObject) -> bool:
-    """Whether a change of a node's status is the first one of a new boot."""
+    """Return True for the first change of a node's status after a boot."""
     before = actual.get("status", {}).get("nodeInfo", {}).get("bootID")
     return bool(before) and status.get("nodeInfo", {}).get("bootID", before) != before
 
 
 def _status(node: JsonObject, ready: JsonObject, actual: JsonObject, addresses: JsonObject) -> JsonObject:
-    """What of a node's status has changed. kwok says that a node is ready; that one is silent is said here."""
+    """Return the changes of a node's status. kwok sets that a node is ready; this sets that it is not."""
     before, changed = actual.get("status", {}), JsonObject()
     now_ready = next((item["status"] for item in before.get("conditions") or () if item["type"] == "Ready"), "")
     if ready["status"] not in ("True", now_ready):
         changed["conditions"] = [ready]
     devices = node["status"].get("devices", {})
     if any(before.get("capacity", {}).get(name) != count for name, count in devices.items()):
-        # The kubelet keeps what others set, and lets pods have it.
+        # The kubelet keeps extended resources that others set.
         changed["capacity"] = devices
-    # A kubelet that is away says nothing of its node, and nothing of its new boot.
+    # A kubelet that is down does not report a new boot.
     software = node["status"].get("nodeInfo", {}) if ready["status"] == "True" else {}
     if any(before.get("nodeInfo", {}).get(key) != value for key, value in software.items()):
         changed["nodeInfo"] = before.get("nodeInfo", {}) | software
-    # They listen on another port when the sandbox is started again.
+    # The port changes if the sandbox is restarted.
     return changed | {key: value for key, value in addresses.items() if before.get(key) != value}
 
 
 def _of_real_node(node: JsonObject) -> JsonObject:
-    """A node as far as its kubelet does not say itself what it is: its devices, which this machine does not have."""
+    """Return the fields of a real node that its kubelet cannot detect: devices that this machine lacks."""
     devices = {name: count for name, count in node["status"]["capacity"].items() if "/" in name}
     status = {key: node["status"][key] for key in ("conditions", "addresses")}
     return {**node, "status": status | {"devices": devices}}

@@ -1,4 +1,4 @@
-"""What nodes write into CloudWatch Logs: their lifecycle scripts, the health agent, deep health checks.
+"""Nodes' logs in CloudWatch Logs: of lifecycle scripts, the health agent and deep health checks.
 
 Sources: SageMaker Developer Guide, "Health Monitoring System" (the group, the streams and a record of the agent);
 awslabs/awsome-distributed-ai, lifecycle scripts (the first and last line), 2026-11.
@@ -21,18 +21,18 @@ FAILED = "[SageMaker] The lifecycle scripts failed with exit code {code}."
 
 
 def group_of(cluster: Cluster) -> str:
-    """The log group of a cluster."""
+    """Return the log group of a cluster."""
     return cluster_log_group(cluster.name, cluster.arn.rpartition("/")[2])
 
 
 def lifecycle(cluster: Cluster, group: str, instance_id: str, lines: Iterable[str], started: datetime) -> None:
-    """What a node's lifecycle scripts print, a line a second."""
+    """Write the log of a node's lifecycle scripts, with a line for each second."""
     source = cluster.groups[group].specification.get("LifeCycleConfig", {}).get("SourceS3Uri", "the AMI")
     write(cluster, f"LifecycleConfig/{group}/{instance_id}", [STARTED.format(source=source), *lines], started)
 
 
 def health(cluster: Cluster, node: Node, condition: str, reason: str, message: str, timestamp: datetime) -> None:
-    """A record of the health agent about what it found."""
+    """Write the health agent's record of a fault."""
     stamp = timestamp.strftime("%Y-%m-%dT%H:%M:%SZ")
     result = f"Node condition {condition} is now: True, reason: {reason}, message: {json.dumps(message)}"
     record: JsonObject = {
@@ -46,7 +46,7 @@ def health(cluster: Cluster, node: Node, condition: str, reason: str, message: s
 
 
 def write(cluster: Cluster, stream: str, lines: Iterable[str], timestamp: datetime) -> None:
-    """Add lines to a stream; group and stream are made where they are not yet there."""
+    """Add lines to a stream. Its group and the stream are created if missing."""
     backend, name = logs_backends[account_of(cluster.arn)][cluster.region], group_of(cluster)
     if name not in backend.groups:
         backend.create_log_group(name, {})

@@ -1,6 +1,6 @@
-"""What a node would have measured of itself: values around published measurements, which nobody took.
+"""Synthetic results of a node's benchmarks, near published measurements.
 
-A good node's devices differ by less than what the node's own judge warns of. On a bad one a single device is slow.
+The devices of a good node differ by less than the warning threshold. On a bad node, one device is slow.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,17 +12,17 @@ from ..protocol.json_objects import JsonObject
 
 SOURCE: Final = "made up (sandbox)"
 _DEVIATION: Final = 0.007
-"""One standard deviation between GPUs, as `thresholds.json` takes it."""
+"""Standard deviation between GPUs, as in `thresholds.json`."""
 _OF_POSSIBLE: Final = 0.85
-"""Of what hardware can do at best, where nobody published what it does."""
+"""Share of the hardware's peak, for kernels without a published measurement."""
 _BAD: Final = "gemm_bf16"
-"""What a bad device is slow at; every type with published lines has one for it."""
+"""Kernel in which a bad device is slow. Every type with published measurements has one for it."""
 _UNKNOWN: Final = {"fail_below": 80.0, "warn_below": 90.0, "bound": 120.0}
 _PERCENT: Final = {"pass": 100.0, "warn": 85.0, "fail": 40.0}
 
 
 class _Kernel(NamedTuple):
-    """A kernel on a type."""
+    """A kernel on an instance type."""
 
     name: str
     usual: float
@@ -30,25 +30,25 @@ class _Kernel(NamedTuple):
 
     @property
     def unit(self) -> str:
-        """As the programs print it."""
+        """Its parameters in the form that the programs print."""
         return "TFLOPS" if self.name.startswith("gemm") else "GB/s"
 
 
 def measurements(instance_type: str, accelerators: int, instance_id: str, verdict: str) -> list[JsonObject]:
-    """The results of a node, as its record has them.
+    """Return the results of a node in the form of its record.
 
     Args:
-        instance_type: HyperPod's name of the type.
-        accelerators: How many the node has.
-        instance_id: Of the node, which decides about its values.
-        verdict: pass; warn or fail on account of one device; or skip, where nothing was measured.
+        instance_type: HyperPod's name of the instance type.
+        accelerators: Number of accelerators of the node.
+        instance_id: Instance id of the node, which is the seed of its values.
+        verdict: pass, warn or fail because of one device, or skip if nothing was measured.
     """
     chance, kernels = Random(instance_id), _kernels(instance_type)
     slow = chance.randrange(max(accelerators, 1))
     if verdict == "skip":
         return [_result("gemm_bf16", (), None, "TFLOPS", {}, "skip", "nothing was measured")]
     if _BAD not in {kernel.name for kernel in kernels}:
-        # Nobody published a line of this type.
+        # There are no published measurements of this type.
         value, outcome = _PERCENT[verdict], "" if verdict == "pass" else f"{_PERCENT[verdict]:g} percent is below "
         reason = f"{outcome}{_UNKNOWN[f'{verdict}_below']:g}" if outcome else ""
         return [_result("simulated", tuple(range(accelerators)), value, "percent", _UNKNOWN, verdict, reason)]
@@ -66,7 +66,7 @@ def measurements(instance_type: str, accelerators: int, instance_id: str, verdic
 
 
 def _kernels(instance_type: str) -> list[_Kernel]:
-    """Every kernel of a node alone that has a line."""
+    """Return the single-node kernels with a measurement."""
     return [
         _Kernel(name, line["measured"] or _OF_POSSIBLE * line["bound"], line)
         for line in lines_of_a_node(instance_type)
@@ -75,7 +75,7 @@ def _kernels(instance_type: str) -> list[_Kernel]:
 
 
 def _devices(name: str, accelerators: int) -> Iterator[Sequence[int]]:
-    """What each measurement of a kernel is about: a device, two neighbours, or all of a node."""
+    """Return the devices of each measurement of a kernel: one, two neighbors, or all of the node."""
     if name.startswith("pair"):
         yield from ((first, first + 1) for first in range(0, accelerators - 1, 2))
     elif name.startswith(("all_", "reduce_")):

@@ -1,8 +1,8 @@
-"""How the pods of a real API server end, and when. kwok plays their kubelets and goes by three annotations of a pod.
+"""Ends the pods of simulated nodes. kwok simulates their kubelets and reads three annotations of a pod.
 
-An ordinary pod runs until it is deleted. Those of gates and of nccl-tests end by themselves within seconds, as do
-drills, whose node breaks then. What is wrong with a job (`/podwright/faults`) happens to pods that run already, too;
-the image of a new one is missing after a second, since nobody may hold it up before.
+An ordinary pod runs until it is deleted. Pods of gates and nccl-tests end within seconds, as do drills, whose node then
+breaks. The faults of jobs (`/podwright/faults`) also happen to running pods. The image of a new pod is found
+missing after a second, since this module changes pods once a second.
 """
 
 from collections.abc import Collection, Mapping
@@ -25,7 +25,7 @@ FAULTS: Final = {
     "slow": "NCCL talks TCP",
     "wrong": "NCCL's results are wrong",
 }
-"""What can be wrong with a job, by name (`/podwright/faults`)."""
+"""Faults of jobs by name (`/podwright/faults`)."""
 RUNS_FOR: Final = "podwright/runs-for"
 EXIT_CODE: Final = "podwright/exit-code"
 IMAGE_MISSING: Final = "podwright/image-missing"
@@ -35,11 +35,11 @@ _OURS: Final = "app.kubernetes.io/managed-by=podwright"
 _BENCHMARK: Final = "_perf"
 _GONE: Final = 404
 DELETED_WITHIN: Final = timedelta(seconds=10)
-"""Time in which a drill deletes its pod once that has ended."""
+"""Limit for a drill to delete its pod after the pod's end."""
 
 
 class DrillService(Protocol):
-    """Who has the nodes that drills break."""
+    """The service that has the nodes that drills break."""
 
     def run_pod(self, region: str, eks_cluster: str, pod: JsonObject) -> JsonObject | None:
         """Break the node of a drill's pod."""
@@ -47,23 +47,23 @@ class DrillService(Protocol):
 
     @property
     def job_faults(self) -> Mapping[str, str]:
-        """What is wrong with jobs, by how their names begin."""
+        """Faults of jobs by a prefix of their names."""
         ...
 
 
 class PodEnds:
-    """Those of one EKS cluster."""
+    """Ends the pods of one EKS cluster."""
 
     def __init__(self, kubeconfig: Path, region: str, cluster: str) -> None:
         self._kubeconfig = kubeconfig
         self._at = (region, cluster)
         self._drills: dict[str, JsonObject] = {}
-        """Pods of drills that have run and not broken their nodes yet, by uid."""
+        """Ended pods of drills whose nodes are not broken yet, by uid."""
 
     def follow(self, service: DrillService, real_nodes: Collection[str] = ()) -> None:
-        """Let running pods end that should, and drills that have ended break their nodes.
+        """End pods that are due, and break the nodes of ended drills.
 
-        A drill writes into the log of a real node, where HyperPod's agent reads it, so nothing is done for it here.
+        Drills on real nodes are ignored: they write into the node's log, which HyperPod's agent reads.
         """
         for pod in self._pods(_OURS, "Running"):
             self._annotate(pod, end_of(pod, service.job_faults))
@@ -77,10 +77,10 @@ class PodEnds:
         succeeded = [pod for pod in self._pods(DRILL_LABEL, "Succeeded") if pod["spec"]["nodeName"] not in real_nodes]
         ended = {pod["metadata"]["uid"]: pod for pod in succeeded}
         for uid in self._drills.keys() - ended.keys() - {pod["metadata"]["uid"] for pod in running}:
-            # Who drills deletes the pod as soon as it has ended, and watches its node from then on.
+            # The drill command deletes the ended pod, and then watches the node.
             service.run_pod(*self._at, self._drills.pop(uid))
         for uid, pod in ended.items():
-            # The mark first: a drill that cannot be marked would break its node again and again.
+            # The mark first: a drill without it would break its node again.
             if _has_waited(pod) and self._annotate(pod, {_DRILLED: "true"}):
                 self._drills.pop(uid, None)
                 service.run_pod(*self._at, pod)
@@ -90,17 +90,17 @@ class PodEnds:
         return connection(self._kubeconfig, self._kubeconfig.stat().st_mtime_ns)
 
     def _pods(self, labels: str, phase: str) -> list[JsonObject]:
-        # Version 0 is what the API server has in memory.
+        # With version 0, the API server answers from its memory.
         query = {"labelSelector": labels, "fieldSelector": f"status.phase={phase}", "resourceVersion": "0"}
         return self._api.request("GET", "/api/v1/pods", **query)["items"]
 
     def _annotate(self, pod: JsonObject, annotations: Mapping[str, str | None]) -> bool:
-        """Write annotations that a pod does not have yet; None takes one away. Returns whether that was done now."""
+        """Write missing annotations of a pod; None removes one. Returns True if the pod was changed."""
         metadata = pod["metadata"]
         if not annotations or annotations.items() <= metadata.get("annotations", {}).items():
             return False
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
-        # Another pod may have taken the name since.
+        # A new pod may have the same name.
         patch = {"metadata": {"uid": metadata["uid"], "annotations": annotations}}
         try:
             self._api.request("PATCH", path, patch, "merge-patch+json")
@@ -112,11 +112,11 @@ class PodEnds:
 
 
 def end_of(pod: JsonObject, faults: Mapping[str, str]) -> dict[str, str]:
-    """The annotations by which a running pod of podwright's jobs ends; empty for one that runs on.
+    """Return the annotations that end a running pod of podwright's jobs; empty if it continues.
 
     Args:
         pod: The pod.
-        faults: What is wrong with jobs, by how their names begin.
+        faults: Faults of jobs by a prefix of their names.
     """
     job, fault = pod["metadata"].get("labels", {}).get(JOB, ""), fault_of(pod, faults)
     if fault == "hangs":
@@ -129,7 +129,7 @@ def end_of(pod: JsonObject, faults: Mapping[str, str]) -> dict[str, str]:
 
 
 def _has_waited(pod: JsonObject) -> bool:
-    """Whether nobody has deleted an ended pod for a while."""
+    """Return True if an ended pod was not deleted in time."""
     ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"]
     return now() - datetime.fromisoformat(ended) > DELETED_WITHIN
 

@@ -1,6 +1,6 @@
-"""What service quotas keep HyperPod from: more instances of a type, in one cluster, or in all of them.
+"""Applies service quotas to HyperPod: instances of a type, in one cluster, and in all clusters.
 
-Only quotas that somebody set count. The words are those with which SageMaker refuses instances of other kinds.
+Only changed quotas apply. The messages are those of SageMaker for instances of other services.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from .cluster import Group
 
 
 def check_quotas(values: Quotas, before: list[Group], after: list[Group], others: list[Group]) -> None:
-    """Raise the API's error for a cluster that grows beyond a quota; `others` are the groups of the other clusters."""
+    """Raise the API's error if a cluster exceeds a quota. `others` are the groups of all other clusters."""
     known, grown, elsewhere = quotas(), _counts(after), _counts(others)
     existing = _counts(before)
     for (key, instance_type), count in grown.items():
@@ -31,7 +31,7 @@ def check_quotas(values: Quotas, before: list[Group], after: list[Group], others
 
 
 def _counts(groups: Iterable[Group]) -> Counter[tuple[str, str]]:
-    """Instances by the key of the quota that they count for, and their type where it is one of a type."""
+    """Return the number of instances by quota, and by type for quotas of one type."""
     counts: Counter[tuple[str, str]] = Counter()
     for group in groups:
         spot = "Spot" in group.specification.get("CapacityRequirements", {})

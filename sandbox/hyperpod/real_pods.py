@@ -1,7 +1,7 @@
-"""What the sandbox does to pods on real nodes, whose containers a kubelet runs.
+"""Prints the logs of simulated containers on real nodes, and ends their pods.
 
-A simulated container prints what one on a simulated node has as its log. A pod ends by the annotations by which kwok
-ends pods on simulated nodes (see pod_ends.py).
+Such a container prints the log that it would have on a simulated node. The same annotations end its pod (see
+pod_ends.py).
 """
 
 import re
@@ -20,7 +20,7 @@ from .repair import DRILL_LABEL
 
 _RUNTIME: Final = "containerd://"
 _SUBMITTER: Final = "ray-job-submitter"
-"""Container of a Ray head's pod that ends with the job, while the others run on."""
+"""Container of a Ray head's pod that ends with the job. The other containers continue."""
 _XID: Final = re.compile(r"NVRM: Xid \([^)]*\): (?P<text>\d+.*)")
 _UNITS: Final = {"h": 3600, "m": 60, "s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
 """Seconds of the units of a duration. Source: Go's time.ParseDuration, by which kwok reads the same annotation."""
@@ -32,42 +32,42 @@ class Nodes(Protocol):
 
     @property
     def running(self) -> list[str]:
-        """Names of the nodes whose processes run."""
+        """Names of the running nodes."""
         ...
 
     def new_messages(self) -> Iterator[tuple[str, str]]:
-        """The lines of the nodes' system logs since the last call, each with its node's name."""
+        """Yield the lines of the nodes' system logs since the last call, each with its node's name."""
         ...
 
     def container(self, node: str, identifier: str) -> RunningContainer:
-        """A container of a node, by its id."""
+        """Return a container of a node, by its id."""
         ...
 
 
 class HealthService(Protocol):
-    """Who has HyperPod's health monitoring agents."""
+    """The service with HyperPod's health monitoring agents."""
 
     def find_xid(self, region: str, eks_cluster: str, name: str, text: str) -> None:
-        """An agent reads an Xid in the log of its node."""
+        """Handle an Xid in the log of a node."""
         ...
 
     @property
     def job_faults(self) -> Mapping[str, str]:
-        """What is wrong with jobs, by how their names begin."""
+        """Faults of jobs by a prefix of their names."""
         ...
 
 
 class RealPods:
-    """Those of one EKS cluster."""
+    """The pods on the real nodes of one EKS cluster."""
 
     def __init__(self, kubeconfig: Path, region: str, cluster: str, nodes: Nodes) -> None:
         self._kubeconfig = kubeconfig
         self._at = (region, cluster)
         self._nodes = nodes
         self._logs: dict[str, str] = {}
-        """What simulated containers have not printed yet of their log, by the container's id."""
+        """Lines that simulated containers have not printed yet, by the container's id."""
         self._xids: list[tuple[str, str, datetime]] = []
-        """Xids that no agent has found yet: the node, the message, and when it was read."""
+        """Xids that no agent has handled yet: the node, the message, and the time of the read."""
 
     def follow(self, service: HealthService) -> None:
         """Read the nodes' logs, write those of simulated containers that have started, and end pods that should end."""
@@ -83,14 +83,14 @@ class RealPods:
                 if container.simulated is not None and not self._print(pod, identifier, container, service):
                     continue
                 if identifier in initial and container.simulated is not None and not _is_sidecar(pod, status):
-                    # It has succeeded, as on a simulated node.
+                    # It succeeds, as on a simulated node.
                     container.end(0)
                 elif identifier in own and (code := exit_code(pod, status)) is not None:
                     container.end(code)
         self._logs = {identifier: log for identifier, log in self._logs.items() if identifier in running}
 
     def _print(self, pod: JsonObject, identifier: str, container: RunningContainer, service: HealthService) -> bool:
-        """Let a simulated container print the rest of its log. Returns whether it has printed all of it."""
+        """Let a simulated container print the rest of its log. Returns True if all lines are printed."""
         if identifier not in self._logs:
             self._logs[identifier] = log_of(pod, service.job_faults)
         log = self._logs[identifier]

@@ -1,7 +1,7 @@
-"""What a reboot of a simulated node does to the pods on it, as a kubelet and the node lifecycle controller would.
+"""Changes the pods of a rebooting simulated node, as a kubelet and the node lifecycle controller would.
 
-While the node is away its pods are not ready. Once it is back, the kubelet finds that all containers have ended. It
-starts them again where the pod's restart policy allows it, and the others have failed. Source: Kubernetes 1.34,
+During the reboot, its pods are not ready. After it, the kubelet finds that all containers have ended. It starts them
+again if the pod's restart policy allows it, and the other pods fail. Source: Kubernetes 1.34,
 pkg/controller/util/node (MarkPodsNotReady) and pkg/kubelet/kubelet_pods.go (getPhase).
 """
 
@@ -13,20 +13,20 @@ from ..kubernetes.cluster_objects import ApiError
 from ..protocol.json_objects import JsonObject
 
 _ENDED_BY_REBOOT: Final = {"exitCode": 255, "reason": "Unknown"}
-"""What containerd says of a container whose end nobody saw."""
+"""containerd's exit code of a container whose end it did not see."""
 _GONE: Final = (404, 409)
-"""There is no pod of this name any more, or another one has it."""
+"""Errors that mean that the pod was deleted, and maybe another one has its name."""
 
 
 def mark_not_ready(api: Connection, node: str, timestamp: datetime) -> None:
-    """Mark the running pods of a node that is away as not ready."""
+    """Mark the running pods of a node that is down as not ready."""
     for pod in _running(api, node):
         conditions = _conditions("NodeNotReady", timestamp)
         _write(api, pod, {"conditions": [item for item in conditions if item["type"] == "Ready"]})
 
 
 def restart_pods(api: Connection, node: str, timestamp: datetime) -> None:
-    """Start the pods of a node again that has booted anew; those with restart policy Never fail."""
+    """Restart the pods of a rebooted node. Those with restart policy Never fail."""
     for pod in _running(api, node):
         again = pod["spec"].get("restartPolicy", "Always") != "Never"
         time = f"{timestamp:%Y-%m-%dT%H:%M:%SZ}"
@@ -56,7 +56,7 @@ def _conditions(reason: str, timestamp: datetime) -> list[JsonObject]:
 
 
 def _container(status: JsonObject, time: str, again: bool) -> JsonObject:
-    """The status of a container that the reboot ended; one that had ended before stays as it is."""
+    """Return the status of a container after the reboot. That of a container that had ended before is unchanged."""
     if "running" not in status.get("state", {}):
         return status
     ended = {**_ENDED_BY_REBOOT, "startedAt": status["state"]["running"]["startedAt"], "finishedAt": time}
@@ -75,7 +75,7 @@ def _container(status: JsonObject, time: str, again: bool) -> JsonObject:
 def _write(api: Connection, pod: JsonObject, status: JsonObject) -> None:
     metadata = pod["metadata"]
     path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status"
-    # With the uid, another pod that has taken the name since is not changed.
+    # The uid protects another pod that has the same name now.
     patch = {"metadata": {"uid": metadata["uid"]}, "status": status}
     try:
         api.request("PATCH", path, patch, "strategic-merge-patch+json")

@@ -1,6 +1,6 @@
-"""What HyperPod does about a node that is not well: a label and taint, a record, a reboot or a new instance, events.
+"""HyperPod's reaction to a faulty node: a label and taint, a record, a reboot or a new instance, and events.
 
-Time is shortened as for all nodes. Sources: SageMaker Developer Guide, "Resilience-related Kubernetes labels",
+Durations are shortened. Sources: SageMaker Developer Guide, "Resilience-related Kubernetes labels",
 "Health Monitoring System" and "SageMaker HyperPod cluster events reference" (the words of events), 2026-11. That a
 replacement keeps the node's logical id is our reading of "NodeLogicalId".
 """
@@ -20,7 +20,7 @@ PENDING: Final = {
     "replace": "UnschedulablePendingReplacement",
     "none": "Unschedulable",
 }
-"""The health label that goes before each action."""
+"""The health label before each action."""
 _DETECTION_SECONDS: Final = 0.5
 _REPAIR_SECONDS: Final = 1.0
 
@@ -45,28 +45,28 @@ FAULT_KINDS: Final = {
         "none", "", "XidUserAppError", "NVRM: Xid (PCI:0000:53:00): 31, pid=4711, name=python, Ch 00000008, MMU Fault"
     ),
 }
-"""Faults by name. The last one the agent writes down, and does nothing about the node."""
+"""Faults by name. For the last one, the agent only writes a record."""
 
 
 DRILL_LABEL: Final = "podwright.io/drill"
-"""Label of the pods that write a fault into a node's kernel log."""
+"""Label of drills' pods, which write a fault into a node's kernel log."""
 
 
 def drilled(pod: JsonObject) -> FaultKind:
-    """What the health agent makes of the Xid that a drill's pod writes."""
+    """Return the health agent's fault for the Xid that a drill's pod writes."""
     values = {item["name"]: item.get("value", "") for item in pod["spec"]["containers"][0].get("env", [])}
     return xid_fault(values.get("XID", ""))
 
 
 def xid_fault(text: str) -> FaultKind:
-    """What the health agent makes of the driver's message of an Xid, from its number on."""
+    """Return the health agent's fault for the driver's message of an Xid, which starts with its number."""
     kinds = {"73": FAULT_KINDS["xid-reboot"], "74": FAULT_KINDS["xid-replace"], "79": FAULT_KINDS["gpu-lost"]}
     kind = kinds.get(text.partition(",")[0], FAULT_KINDS["xid-application"])
     return dataclasses.replace(kind, message=f"NVRM: Xid (PCI:0000:53:00): {text}")
 
 
 def proceed(cluster: Cluster, provisioning: Provisioning, timestamp: datetime) -> None:
-    """Do what is due of a cluster's repairs."""
+    """Perform the due steps of a cluster's repairs."""
     scale = cluster.timing.scale
     for repair in list(cluster.repairs):
         node = next((item for item in cluster.nodes if item.instance_id == repair.instance_id), None)
@@ -84,7 +84,7 @@ def proceed(cluster: Cluster, provisioning: Provisioning, timestamp: datetime) -
 
 
 def _label(cluster: Cluster, node: Node, repair: Repair, timestamp: datetime) -> None:
-    """Label a faulty node for reboot or replacement, as the health monitoring agent does, and say so in the logs."""
+    """Label a faulty node for reboot or replacement, and write the health monitoring agent's log."""
     repair.labelled, fault = True, repair.fault
     if fault:
         hyperpod_logs.health(cluster, node, fault.condition or fault.reason, fault.reason, fault.message, timestamp)
@@ -108,7 +108,7 @@ def _label(cluster: Cluster, node: Node, repair: Repair, timestamp: datetime) ->
             node.instance_id,
         )
     if repair.action == "none" or cluster.request.get("NodeRecovery") == "None":
-        # Without recovery the label is all that happens.
+        # Without recovery, the node only gets the label.
         cluster.repairs.remove(repair)
 
 
@@ -126,7 +126,7 @@ def _act(cluster: Cluster, node: Node, repair: Repair, provisioning: Provisionin
 
 
 def reboot(cluster: Cluster, node: Node) -> None:
-    """Start a node again, with all that is on its disks."""
+    """Reboot a node. Its disks remain."""
     node.launched, node.boots = now(), node.boots + 1
     cluster.note(
         "Instance",
@@ -138,7 +138,7 @@ def reboot(cluster: Cluster, node: Node) -> None:
 
 
 def replace(cluster: Cluster, node: Node, provisioning: Provisioning) -> None:
-    """Shut a node down and launch another instance in its place, under its logical id."""
+    """Terminate a node and launch its replacement with the same logical id."""
     cluster.retire([node])
     before = len(cluster.nodes)
     cluster.launch(cluster.groups[node.group], 1, provisioning)

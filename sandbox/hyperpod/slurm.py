@@ -1,8 +1,8 @@
-"""What HyperPod asks of a cluster that Slurm orchestrates.
+"""HyperPod's requirements for clusters with Slurm.
 
 Sources: SageMaker Developer Guide, "SageMaker HyperPod Slurm configuration", "Migrating to API-driven Slurm
-configuration" (with the words of the errors) and "Continuous provisioning for enhanced cluster operations with Slurm",
-2026-11. What the guide has no words for ends with "(sandbox)".
+configuration" (messages of errors) and "Continuous provisioning for enhanced cluster operations with Slurm",
+2026-11. Messages without a source end with "(sandbox)".
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from .cluster import Group
 
 
 def check(cluster: str, request: JsonObject, groups: list[Group]) -> None:
-    """Raise the API's error for what it refuses of a cluster without EKS."""
+    """Raise the API's error for a cluster without EKS that it refuses."""
     orchestrator = request.get("Orchestrator", {})
     if "Eks" in orchestrator:
         return
@@ -47,7 +47,7 @@ def check(cluster: str, request: JsonObject, groups: list[Group]) -> None:
 
 
 def check_immutable(before: dict[str, Group], groups: list[Group]) -> None:
-    """Raise the API's error for a group whose nodes would become something else to Slurm."""
+    """Raise the API's error for a change of a group's Slurm node type."""
     for group in groups:
         old = before.get(group.name)
         if old and old.slurm_type != group.slurm_type:
@@ -58,7 +58,7 @@ def check_immutable(before: dict[str, Group], groups: list[Group]) -> None:
 
 
 def two_masters(s3: Any, groups: list[Group]) -> str | None:
-    """Why a cluster cannot come up that the API and a file beside the scripts both configure; None when one does."""
+    """Return the error of a cluster that both the API and a file next to the scripts configure; None otherwise."""
     for group in groups:
         source = group.specification.get("LifeCycleConfig", {}).get("SourceS3Uri")
         if group.slurm_type and source:

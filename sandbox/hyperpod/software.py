@@ -1,13 +1,12 @@
-"""Updates of nodes' software: batch by batch in shortened time, watched by alarms, and back when one goes off.
+"""Updates of nodes' software in batches, in shortened time, with alarms and a rollback.
 
-A node whose software is updated is SystemUpdating for as long as one boots. It then has the image of the cluster's
-Kubernetes version, and its lifecycle scripts have run again, from wherever the group now says that they are. Nothing
-drains a node before, as in AWS.
+During its update, a node is SystemUpdating for the duration of a boot. It then has the image of the cluster's
+Kubernetes version, and the group's current lifecycle scripts have run. As in AWS, nothing drains a node before.
 
 Sources: botocore 1.44.5 (shapes, and the order of SoftwareUpdateStatus); SageMaker Developer Guide, "Update the
 SageMaker HyperPod platform software of a cluster" and "Update your AMI version in your SageMaker HyperPod cluster",
-2026-11 (batches and alarms on EKS only; alarms are watched between batches). That scripts which fail turn an update
-back, and the words of refusals, are field notes and ours.
+2026-11 (batches and alarms on EKS only; alarms are watched between batches). The rollback after failing
+scripts is from field notes; messages without a source are podwright's.
 """
 
 from datetime import datetime, timedelta
@@ -22,25 +21,25 @@ from .cluster import Cluster, Group, Node
 from .in_progress import SoftwareUpdate
 
 FIRST_RELEASE: Final = "1.0.0"
-"""The newest release of HyperPod's image, until somebody says that there is another one."""
+"""The newest release of HyperPod's image, unless a user of the sandbox has added another."""
 _WAIT_SHARE: Final = 1 / 300
-"""Seconds here for each second of WaitIntervalInSeconds."""
+"""Simulated seconds for each second of WaitIntervalInSeconds."""
 
 
 class UpdateService(Protocol):
-    """What an update needs of the service whose nodes it renews."""
+    """The methods of the service that an update needs."""
 
     images: dict[str, str]
     failing: dict[str, list[str]]
     clients: Clients
 
     def kubernetes_version(self, cluster: Cluster) -> str:
-        """The Kubernetes version of a cluster's control plane."""
+        """Return the Kubernetes version of a cluster's control plane."""
         ...
 
 
 def begin(cluster: Cluster, service: UpdateService, values: JsonObject) -> None:
-    """Start an update of the groups that a request names, or of all. Raises what the API refuses."""
+    """Start an update of the groups that a request names, or of all. Raises the API's errors."""
     if cluster.status(now()) != "InService":
         raise refuse(
             "ConflictException",
@@ -53,7 +52,7 @@ def begin(cluster: Cluster, service: UpdateService, values: JsonObject) -> None:
     if config and "Eks" not in cluster.request.get("Orchestrator", {}):
         raise refuse("ValidationException", "DeploymentConfig needs an Amazon EKS orchestrator (sandbox)")
     _alarms(service, cluster, config)
-    # Restricted groups have images that the service chooses: DescribeCluster shows none of their software.
+    # The service chooses the images of restricted groups, so DescribeCluster does not show their software.
     groups = [group for name, group in cluster.groups.items() if (name in asked or not asked) and not group.restricted]
     for group in groups:
         if group.specification.get("ImageId", "default") != "default" and not image:
@@ -69,7 +68,7 @@ def begin(cluster: Cluster, service: UpdateService, values: JsonObject) -> None:
 
 
 def proceed(cluster: Cluster, service: UpdateService, timestamp: datetime) -> None:
-    """Do what is due of a cluster's updates."""
+    """Perform the due steps of a cluster's updates."""
     for group in cluster.groups.values():
         members = cluster.members(group.name, timestamp)
         for node in members:
@@ -79,7 +78,7 @@ def proceed(cluster: Cluster, service: UpdateService, timestamp: datetime) -> No
 
 
 def describe(service: UpdateService, group: Group, members: list[Node]) -> JsonObject:
-    """What DescribeCluster says of a group's software."""
+    """Return a group's software in the form of DescribeCluster."""
     update, rolling_back = group.update, bool(group.update and group.update.back)
     requested = update.release if update and update.active and not rolling_back else group.release
     answer: JsonObject = {"CurrentImageReleaseVersion": group.release, "DesiredImageReleaseVersion": requested}
@@ -97,14 +96,14 @@ def describe(service: UpdateService, group: Group, members: list[Node]) -> JsonO
 
 
 def status_of(service: UpdateService, release: str) -> str:
-    """ImageVersionStatus of a release."""
+    """Return the ImageVersionStatus of a release."""
     if release in ("", service.images["latest"]):
         return "UpToDate"
     return "SecurityUpdateRequired" if service.images.get("security") else "UpdateAvailable"
 
 
 def _first(cluster: Cluster, service: UpdateService, group: Group, node: Node) -> None:
-    """Give a new node, and a new group, what it starts with."""
+    """Set the image, Kubernetes version and scripts of a new node, and of a new group."""
     if not group.release and group.specification.get("ImageId", "default") == "default":
         group.release = group.specification.get("ImageReleaseVersion") or service.images["latest"]
     if not node.kubelet:
@@ -126,14 +125,14 @@ def _proceed(
     members: list[Node],
     timestamp: datetime,
 ) -> None:
-    """Take the next batch of an update when the former one has landed, or roll back when too many failed."""
+    """Start the next batch of an update after the former one, or roll back if too many nodes failed."""
     by_id = {node.instance_id: node for node in members}
     update.under_way = [name for name in update.under_way if name in by_id]
     if any(by_id[name].status(timestamp) == "SystemUpdating" for name in update.under_way):
         return
     if update.under_way:
         _landed(cluster, service, group, update, [by_id[name] for name in update.under_way], timestamp)
-    # An alarm that rang before the first batch says nothing about the new image.
+    # An alarm before the first batch is not about the new image.
     if update.status == "InProgress" and update.done and (alarm := _ringing(service, cluster, update.config)):
         _turn_back(cluster, group, update, f"Alarm {alarm} is in state ALARM")
     if not update.active or timestamp < update.next_at:
@@ -149,7 +148,7 @@ def _proceed(
 
 
 def _has_to_go(update: SoftwareUpdate, node: Node) -> bool:
-    # Forward those that are not done yet; back those that are.
+    # An update continues with the other nodes; a rollback with the updated ones.
     return (node.instance_id in update.done) == update.back
 
 
@@ -161,7 +160,7 @@ def _landed(
     nodes: list[Node],
     timestamp: datetime,
 ) -> None:
-    """Give nodes the new image, and run their lifecycle scripts."""
+    """Install the new image on nodes, and run their lifecycle scripts."""
     lines = service.failing.get(group.name)
     for node in nodes:
         node.software_updated = timestamp
@@ -174,13 +173,13 @@ def _landed(
         _set_up(cluster, service, group, node)
         code = hyperpod_logs.FAILED.format(code=1) if lines else hyperpod_logs.SUCCEEDED
         hyperpod_logs.lifecycle(cluster, group.name, node.instance_id, [*(lines or []), code], timestamp)
-    # WaitIntervalInSeconds is for alarms to ring in; a rollback waits for none.
+    # Alarms are watched during WaitIntervalInSeconds, but not in a rollback.
     wait = 0.0 if update.back else float(update.config.get("WaitIntervalInSeconds", 0)) * _WAIT_SHARE
     update.next_at = timestamp + timedelta(seconds=wait * cluster.timing.scale)
     if lines and not update.back:
         reason = f"Lifecycle scripts did not run successfully on {nodes[0].instance_id}"
         _turn_back(cluster, group, update, f"{reason}. To view the logs, visit {hyperpod_logs.group_of(cluster)}")
-    # Scripts that fail with the former image too: there is nothing left to go back to.
+    # The scripts fail with the former image too, so a rollback cannot help.
     elif lines:
         update.status = "Failed"
         cluster.failure = update.reason
@@ -201,13 +200,13 @@ def _end(cluster: Cluster, group: Group, update: SoftwareUpdate) -> None:
 
 
 def _batch(update: SoftwareUpdate, count: int) -> int:
-    """How many nodes go at once: all of them, unless the request says otherwise."""
+    """Return the size of a batch: by default all nodes."""
     policy = update.config.get("RollingUpdatePolicy", {})
     size = (update.back and policy.get("RollbackMaximumBatchSize")) or policy.get("MaximumBatchSize")
     if not size:
         return count
     value = int(size["Value"])
-    # Rounded up, and one at least, or an update of a small group would never begin.
+    # Rounded up to one at least; otherwise the update of a small group would never start.
     return max(1, -(-count * value // 100) if size["Type"] == "CAPACITY_PERCENTAGE" else value)
 
 

@@ -1,7 +1,7 @@
-"""What nodes publish of themselves when they boot: a record of benchmarks that nobody ran.
+"""Writes the benchmark records that nodes would publish when they boot, with synthetic measurements.
 
-It is in the form and at the place that real nodes use, with values around published measurements, and says in each
-that it is made up. Groups that skip benchmarks publish nothing, as the published scripts say.
+A record has the form and the key of those of real nodes. Its values are near published measurements, and each is marked
+as synthetic. Groups whose scripts skip benchmarks publish none.
 """
 
 import json
@@ -15,11 +15,11 @@ from .cluster import Cluster, Node
 from .made_up_benchmarks import SOURCE, measurements
 
 VERDICTS: Final = ("pass", "warn", "fail", "skip", "none")
-"""What a fault can make of a node's verdict; none: it publishes nothing."""
+"""Verdicts that a fault can set; with `none`, a node publishes nothing."""
 
 
 def publish(s3: Any, cluster: Cluster, node: Node, faults: dict[str, str]) -> None:
-    """Write the record of a node that has come up; `faults` are verdicts by instance id or by group."""
+    """Write the record of a running node. `faults` has verdicts by instance id or by group."""
     group = cluster.groups[node.group].specification
     uri = group.get("LifeCycleConfig", {}).get("SourceS3Uri", "")
     facts = _facts(s3, uri)
@@ -35,7 +35,7 @@ def publish(s3: Any, cluster: Cluster, node: Node, faults: dict[str, str]) -> No
 
 
 def _publish_setup(s3: Any, node: Node, facts: JsonObject) -> None:
-    """Write that the node's set-up ended well: no script ran on it that could have failed."""
+    """Write the record of a successful set-up, since no script runs on a simulated node."""
     uri = facts.get("cluster", {}).get("setup_uri", "")
     if not uri or node.group not in facts.get("groups", {}):
         return
@@ -54,10 +54,10 @@ def _publish_setup(s3: Any, node: Node, facts: JsonObject) -> None:
 
 
 def republish(s3: Any, cluster: Cluster, node: Node, faults: dict[str, str]) -> None:
-    """Write the record anew, or remove it, because somebody changed the faults."""
+    """Replace or delete the record after a change of the faults."""
     group = cluster.groups[node.group].specification
     facts = _facts(s3, group.get("LifeCycleConfig", {}).get("SourceS3Uri", ""))
-    # Null where no group has accelerators.
+    # Null if no group has accelerators.
     where = (facts.get("benchmarks") or {}).get("results_uri")
     if where:
         bucket, _, prefix = where.removeprefix("s3://").partition("/")
@@ -66,7 +66,7 @@ def republish(s3: Any, cluster: Cluster, node: Node, faults: dict[str, str]) -> 
 
 
 def _facts(s3: Any, uri: str) -> JsonObject:
-    """What the published scripts say about the cluster; empty for scripts that are not podwright's."""
+    """Return the cluster's settings in the published scripts; empty for scripts of other tools."""
     bucket, _, prefix = uri.removeprefix("s3://").partition("/")
     if not bucket:
         return {}
@@ -78,7 +78,7 @@ def _facts(s3: Any, uri: str) -> JsonObject:
 
 
 def _record(cluster: Cluster, node: Node, verdict: str, policy: str, facts: JsonObject) -> JsonObject:
-    """The record that a node writes of its benchmarks, with made-up measurements that fit the verdict."""
+    """Return a node's benchmark record, with synthetic measurements that fit the verdict."""
     row = catalog().find(node.instance_type)
     accelerators = row.accelerator_count if row else 0
     return {

@@ -1,7 +1,7 @@
-"""The objects of a real API server, by the official Kubernetes client, and its Helm releases, by the real helm.
+"""The objects of a real API server, through the official Kubernetes client, and its Helm releases, through helm.
 
-Objects are applied on the server's side, so fields that others have set stay. The client is imported when a cluster
-first uses it: that takes half a second and 40 MB, which the sandbox without a real cluster does not spend.
+Server-side apply keeps the fields of other managers. The client is imported at its first use, since that takes half a
+second and 40 MB, which a sandbox without a real cluster does not need.
 """
 
 import json
@@ -26,10 +26,10 @@ from .cluster_objects import ApiError, Release, unknown_kind
 from .custom_kinds import own_of
 
 _LOG = logging.getLogger(__name__)
-# Owns the fields that the sandbox applies. Who does not change it can take a field out again by leaving it out.
+# Field manager of the sandbox. A later apply by it without a field removes that field.
 _MANAGER = "podwright-sandbox"
 _DEFINITION = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-# Below the 300 s that the services of the sandbox wait for one another. A namespace takes 5 s.
+# Less than the 300 s for which the sandbox's services wait for each other. A namespace takes 5 s.
 _WAIT_SECONDS = 50.0
 _POLL_SECONDS = 0.1
 _PLUGIN = "podwright"
@@ -37,14 +37,14 @@ _PLUGIN = "podwright"
 
 @dataclass
 class Connection:
-    """The official client of one API server, and what the server said of its kinds."""
+    """The official client of an API server, and the kinds that the server has reported."""
 
     client: Any
     kinds: dict[str, dict[str, JsonObject]] = field(default_factory=dict)
-    """Of each group and version: the resources by kind."""
+    """The resources of each group and version, by kind."""
 
     def request(self, method: str, path: str, body: Any = None, content: str = "json", **query: str) -> JsonObject:
-        """Ask the server. Raises ApiError with its words, or for want of an answer."""
+        """Send a request. Raises ApiError with the server's message, or if the server does not answer."""
         from kubernetes.client.exceptions import ApiException
 
         headers = {"Accept": "application/json", "Content-Type": f"application/{content}"}
@@ -61,7 +61,7 @@ class Connection:
         return json.loads(answer.data)
 
     def resources(self, api_version: str) -> dict[str, JsonObject]:
-        """What the server serves of a group and version, by kind; empty without it."""
+        """Return the resources of a group and version, by kind; empty if the server does not serve it."""
         try:
             answer = self.request("GET", f"/{_root(api_version)}")
         except ApiError as error:
@@ -72,19 +72,19 @@ class Connection:
         return self.kinds[api_version]
 
     def resource(self, api_version: str, kind: str) -> JsonObject | None:
-        """How the server serves a kind. It is asked again where it did not, for kinds come with charts and add-ons."""
+        """Return the resource of a kind; None if it is not served. Missing kinds are requested again."""
         known = self.kinds.get(api_version, {}).get(kind)
         return known or self.resources(api_version).get(kind)
 
 
 @lru_cache(maxsize=64)
 def connection(kubeconfig: Path, written: int) -> Connection:
-    """A connection by what a kubeconfig holds since it was written."""
+    """Return the connection of a kubeconfig, which `written`, its modification time, identifies."""
     from kubernetes import client, config
 
     configuration = client.Configuration()
     config.load_kube_config(str(kubeconfig), client_configuration=configuration)
-    # Loopback is never behind a proxy.
+    # The server is on loopback.
     configuration.proxy = None
     return Connection(client.ApiClient(configuration))
 
@@ -94,7 +94,7 @@ def _root(api_version: str) -> str:
 
 
 def _refusal(error: Any) -> ApiError:
-    """The server's Status object as an error; some refusals are plain text."""
+    """Return the server's Status object or plain text as an error."""
     try:
         status = json.loads(error.body)
     except ValueError:
@@ -104,14 +104,14 @@ def _refusal(error: Any) -> ApiError:
 
 @dataclass(frozen=True)
 class ApiObjects:
-    """The objects of the API server that an administrator's kubeconfig leads to. Connections are kept elsewhere."""
+    """The objects of the API server of an administrator's kubeconfig."""
 
     kubeconfig: Path
     define: Callable[[Sequence[JsonObject]], None] | None = field(default=None, compare=False)
     """Applies custom resource definitions faster than the API server, if its control plane can."""
 
     def __reduce__(self) -> tuple[type["ApiObjects"], tuple[Path]]:
-        """Pickle the kubeconfig alone: a control plane that starts again connects its cluster again."""
+        """Pickle only the kubeconfig. A control plane that starts again sets the other attributes."""
         return ApiObjects, (self.kubeconfig,)
 
     @property
@@ -125,7 +125,7 @@ class ApiObjects:
         return f"{answer['major']}.{answer['minor']}"
 
     def find(self, api_version: str, kind: str, name: str, namespace: str = "default") -> JsonObject | None:
-        """An object; None without it, and where its kind is not served."""
+        """Return an object; None if it does not exist or its kind is not served."""
         path = self._path(api_version, kind, namespace)
         try:
             return self._api.request("GET", f"{path}/{quote(name)}") if path else None
@@ -135,7 +135,7 @@ class ApiObjects:
             raise
 
     def named(self, resource: str, name: str, namespace: str) -> JsonObject:
-        """An object by how kubectl names its kind; refused without it."""
+        """Return an object by kubectl's name of its kind. Raises ApiError without it."""
         groups = self._api.request("GET", "/apis")["groups"]
         for api_version in ("v1", *(group["preferredVersion"]["groupVersion"] for group in groups)):
             for kind, served in self._api.resources(api_version).items():
@@ -146,16 +146,16 @@ class ApiObjects:
         raise ApiError(404, "NotFound", f'{resource} "{name}" not found')
 
     def all(self, api_version: str, kind: str, namespace: str = "", labels: str = "") -> list[JsonObject]:
-        """The objects of a kind, of one namespace if it is named, that a label selector matches."""
+        """Return the objects of a kind, in a namespace or in all, that match a label selector."""
         path = self._path(api_version, kind, namespace)
         if not path:
             return []
         answer = self._api.request("GET", path, labelSelector=labels)
-        # The items of a list do not say what they are.
+        # The items of a list lack these.
         return [{"apiVersion": api_version, "kind": kind, **item} for item in answer["items"]]
 
     def create(self, manifest: JsonObject, namespace: str = "default") -> JsonObject:
-        """Make a new object. Returns it; an existing one is refused.
+        """Create an object and return it. Raises ApiError if it exists.
 
         It is tried out as a plain creation and then applied: only what was applied is taken out again by an `apply`
         that leaves it out, as kubectl does with what it created by `--save-config`.
@@ -165,7 +165,7 @@ class ApiObjects:
         return self.apply(manifest, namespace)
 
     def apply(self, manifest: JsonObject, namespace: str = "default") -> JsonObject:
-        """Make an object, or change it to what the manifest says. Returns it; a new kind is served by then."""
+        """Apply a manifest and return the object. A new kind is served by then."""
         path = f"{self._required_path(manifest, namespace)}/{quote(manifest['metadata']['name'])}"
         stored = self._api.request("PATCH", path, manifest, "apply-patch+yaml", fieldManager=_MANAGER, force="true")
         if (stored["apiVersion"], stored["kind"]) == _DEFINITION:
@@ -173,14 +173,14 @@ class ApiObjects:
         return stored
 
     def patch(self, current: JsonObject, change: JsonObject, form: str) -> None:
-        """Change an object by a patch of the form `strategic`, `merge` or `json`."""
+        """Patch an object by a patch of the form `strategic`, `merge` or `json`."""
         metadata = current["metadata"]
         path = f"{self._required_path(current, '')}/{quote(metadata['name'])}"
         content = {"strategic": "strategic-merge-patch+json", "merge": "merge-patch+json", "json": "json-patch+json"}
         self._api.request("PATCH", path, change, content[form], fieldManager=_MANAGER)
 
     def remove(self, manifest: JsonObject, namespace: str = "default") -> None:
-        """Delete an object if it is there, a namespace with all that is in it.
+        """Delete an object if it exists. A namespace is deleted with its objects.
 
         As `kubectl delete`, this returns once the object is gone: what is made next may need its name. Raises ApiError
         where finalizers hold it.
@@ -196,7 +196,7 @@ class ApiObjects:
             if error.code == 404:
                 return
             raise
-        # The object, if it takes time to go, or else what the server says of its deletion.
+        # The object if its deletion takes time, otherwise a Status.
         uid = answer["metadata"].get("uid") or answer["details"]["uid"]
 
         def is_gone() -> bool:
@@ -206,11 +206,11 @@ class ApiObjects:
         _wait(is_gone, f"{reference[1]} {reference[2]} is still being deleted")
 
     def install(self, owner: str) -> None:
-        """Serve the kinds of a chart or an add-on that nobody but us defines; those that are there stay."""
+        """Serve the kinds of a chart or an add-on for which only podwright has definitions. Existing ones remain."""
         self._add_definitions(own_of(owner))
 
     def upgrade(self, release: Release) -> None:
-        """Install a Helm release, or change it, and serve the custom kinds that its chart brings.
+        """Install or upgrade a Helm release, and serve the custom kinds of its chart.
 
         Nothing waits for pods, and no hooks run. What would lead the API server to a process that is not here is left
         out (see `chart_renderer`). What an operator that runs here brought before becomes the release's.
@@ -229,24 +229,24 @@ class ApiObjects:
                 *("upgrade", release.name, str(release.chart), "--install", "--no-hooks", *options, *flags),
                 plugins=Path(folder),
             )
-            # A chart without objects is not rendered.
+            # helm does not render a chart without objects.
             lines = report.read_text(encoding="utf-8").splitlines() if report.exists() else ()
         for line in lines:
             _LOG.warning("%s of the release %s is left out: its Service has no process here", line, release.name)
-        # The chart's own definitions come first: Helm takes over none that others have made.
+        # The chart's definitions come first, since Helm does not adopt definitions of other managers.
         self.install(release.name)
 
     def uninstall(self, name: str, namespace: str) -> None:
-        """Delete a Helm release if it is there."""
+        """Delete a Helm release if it exists."""
         self._helm("uninstall", name, "--namespace", namespace, "--ignore-not-found", "--no-hooks")
 
     def _define(self, chart: Path) -> None:
-        """Serve the kinds that a chart defines beside its templates. Helm does so, too, and does not wait for that."""
+        """Serve the kinds of a chart's `crds` folder. Helm applies them, too, but does not wait for them."""
         texts = (file.read_text(encoding="utf-8") for file in sorted(chart.glob("crds/*.yaml")))
         self._add_definitions(item for text in texts for item in yaml.load_all(text, yaml.CSafeLoader) if item)
 
     def _add_definitions(self, definitions: Iterable[JsonObject]) -> None:
-        """Serve kinds that the server does not define yet."""
+        """Serve kinds that the server does not serve yet."""
         missing = [item for item in definitions if self.find(*_DEFINITION, item["metadata"]["name"]) is None]
         if self.define and missing:
             self.define(missing)
@@ -258,12 +258,12 @@ class ApiObjects:
         helm(*arguments, "--kubeconfig", str(self.kubeconfig), plugins=plugins)
 
     def _leading_here(self) -> list[str]:
-        """The Services behind which a process can be: nothing routes the addresses of clusters and pods."""
+        """Return the Services that lead to a process: those of type ExternalName. Other addresses are not routed."""
         services = [item for item in self.all("v1", "Service") if item["spec"]["type"] == "ExternalName"]
         return [f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in services]
 
     def _path(self, api_version: str, kind: str, namespace: str) -> str | None:
-        """Where the objects of a kind are, in a namespace or in all; None for a kind that is not served."""
+        """Return the path of a kind's objects, in a namespace or in all; None for a kind that is not served."""
         served = self._api.resource(api_version, kind)
         if served is None:
             return None
@@ -277,7 +277,7 @@ class ApiObjects:
         return path
 
     def _wait_served(self, definition: JsonObject) -> None:
-        """Wait until objects of a kind can be made. What the server served by a former definition lingers a moment."""
+        """Wait until objects of a kind can be created. A former definition is still served for a moment."""
         spec, name = definition["spec"], definition["metadata"]["name"]
         versions = [f"{spec['group']}/{version['name']}" for version in spec["versions"] if version["served"]]
 
@@ -291,7 +291,7 @@ class ApiObjects:
 
 
 def _write_plugin(plugins: Path, arguments: list[str]) -> None:
-    """The plugin that Helm runs on what it rendered. JSON is YAML, too."""
+    """Write the post-renderer plugin that Helm runs, in JSON, which is valid YAML."""
     plugin = {
         "apiVersion": "v1",
         "type": "postrenderer/v1",

@@ -1,4 +1,4 @@
-"""Certificates of a Kubernetes API: an authority of its own, servers on loopback, users by name and groups."""
+"""Certificates of a Kubernetes API: an authority, servers on loopback, and users with their groups."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Signs certificates, which lie in one folder beside its own; each is made once."""
+    """Signs certificates and stores them next to its own. Each is created once."""
 
     folder: Path
     certificate: x509.Certificate
@@ -32,7 +32,7 @@ class Authority:
 
     @classmethod
     def open(cls, folder: Path) -> "Authority":
-        """The authority of a folder, made on the first call."""
+        """Return the authority of a folder, which the first call creates."""
         files = _files(folder, "authority")
         if not files.key.exists():
             folder.mkdir(parents=True, exist_ok=True)
@@ -44,11 +44,11 @@ class Authority:
 
     @property
     def file(self) -> Path:
-        """Its certificate."""
+        """The authority's certificate."""
         return _files(self.folder, "authority").certificate
 
     def server(self, name: str, names: Sequence[str] = (), address: str = "") -> Pair:
-        """The certificate of a server on loopback, which has these names and this address inside the cluster."""
+        """Return the certificate of a server on loopback, with its names and its address in the cluster."""
         alternatives: list[x509.GeneralName] = [x509.DNSName(alternative) for alternative in ("localhost", *names)]
         addresses = ["127.0.0.1", *([address] if address else [])]
         alternatives += (x509.IPAddress(ipaddress.ip_address(item)) for item in addresses)
@@ -56,7 +56,7 @@ class Authority:
         return self._sign(name, _name(name), purposes, x509.SubjectAlternativeName(alternatives))
 
     def client(self, name: str, user: str, groups: Sequence[str] = ()) -> Pair:
-        """The certificate of a user; Kubernetes reads the user's name and groups from it."""
+        """Return the certificate of a user, which contains the user's name and groups."""
         return self._sign(name, _name(user, groups), [ExtendedKeyUsageOID.CLIENT_AUTH])
 
     def _sign(
@@ -85,12 +85,12 @@ def _files(folder: Path, name: str) -> Pair:
 
 
 def _write(files: Pair, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
-    """Write both; the key last, since it says that both are there, and for its owner alone."""
+    """Write both files. The key is written last, as the sign that both exist, and only its owner may read it."""
     pem = serialization.Encoding.PEM
     files.certificate.write_bytes(certificate.public_bytes(pem))
     new = files.key.with_suffix(".new")
     new.touch(0o600)
-    # The form that Kubernetes reads.
+    # The format that Kubernetes reads.
     form = serialization.PrivateFormat.TraditionalOpenSSL
     new.write_bytes(key.private_bytes(pem, form, serialization.NoEncryption()))
     new.replace(files.key)
@@ -107,7 +107,7 @@ def _builder(
     start = datetime.now(UTC) - timedelta(minutes=5)
     number = x509.random_serial_number()
     builder = x509.CertificateBuilder(issuer, subject, key.public_key(), number, start, start + _VALID)
-    # Python refuses certificates without these from 3.13 on.
+    # Python 3.13 and later require these.
     own = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     issued = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
     return builder.add_extension(own, critical=False).add_extension(issued, critical=False)

@@ -1,12 +1,11 @@
-"""Helm's post-renderer for a real API server: leaves out what would lead the server to a process that is not here.
+"""Helm's post-renderer for a real API server: removes objects that refer to a process that does not run.
 
-That are webhook configurations and APIServices: the server would wait for their Service with each write. An operator
-that runs here has registered its own, at its port, and its Services lead to it. So the chart's configurations stay out,
-too, and the chart's Services become such that lead there, and outlive the release.
+These are webhook configurations and APIServices: the server would call their Service at each write. A running operator
+has its own configurations with its port, and Services that lead to it. So the chart's configurations are removed, too,
+and its Services become ExternalName Services, which the deletion of the release keeps.
 
 Helm runs it as `python -m podwright.sandbox.kubernetes.chart_renderer NAMESPACE REPORT [NAMESPACE/SERVICE ...]`: the
-release's namespace, the file that gets a line for each object that is left out for want of a process, and the Services
-that lead to one.
+release's namespace, the file for the names of removed objects that lack a process, and the Services that lead to one.
 """
 
 import json
@@ -20,12 +19,12 @@ import yaml
 from ..protocol.json_objects import JsonObject
 
 _DOCUMENT = re.compile(r"^---\s*$", re.MULTILINE)
-# Reading every document would take seconds for charts with long schemas.
+# Parsing every document would take seconds for charts with long schemas.
 _JUDGED = re.compile(r"\b(?:Service|APIService|(?:Mutating|Validating)WebhookConfiguration)\b")
 
 
 def rendered(text: str, namespace: str, leading_here: Collection[str]) -> tuple[str, list[str]]:
-    """What is left of a chart's manifests, and the kinds and names of what lacks a process."""
+    """The remaining manifests of a chart, and the kinds and names of the objects that lack a process."""
     retained, lacking = list[str](), list[str]()
     for document in _DOCUMENT.split(text):
         item = (yaml.load(document, yaml.CSafeLoader) if _JUDGED.search(document) else None) or {}
@@ -42,7 +41,7 @@ def rendered(text: str, namespace: str, leading_here: Collection[str]) -> tuple[
 
 
 def _asked(item: JsonObject) -> Iterator[str]:
-    """The Services that the API server would ask because of an object, each as `namespace/name`."""
+    """Return the Services that the API server would call because of an object, each as `namespace/name`."""
     clients = [webhook["clientConfig"] for webhook in item.get("webhooks") or ()]
     if item.get("kind") == "APIService":
         clients.append(item["spec"])
@@ -56,11 +55,11 @@ def _name(reference: JsonObject, namespace: str = "") -> str:
 
 
 def main() -> None:
-    """Read manifests from standard input, and print what is left of them."""
+    """Read manifests from standard input, and print the remaining ones."""
     namespace, report, *leading_here = sys.argv[1:]
     text, lacking = rendered(sys.stdin.read(), namespace, leading_here)
     Path(report).write_text("".join(f"{line}\n" for line in lacking), encoding="utf-8")
-    # Helm takes an empty answer for a failure.
+    # Helm treats an empty output as a failure.
     sys.stdout.write(f"# Rendered\n{text}")
 
 

@@ -1,4 +1,4 @@
-"""What the sandbox's services do with the objects of a cluster, whether a store has them or a real API server."""
+"""The interface of a cluster's objects, for clusters with a store and with a real API server."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,7 @@ from ..protocol.json_objects import JsonObject
 
 
 class ApiError(Exception):
-    """A refusal of the Kubernetes API: HTTP status, reason and message as in its Status object."""
+    """An error of the Kubernetes API: HTTP status, reason and message of its Status object."""
 
     def __init__(self, code: int, reason: str, message: str):
         super().__init__(message)
@@ -17,7 +17,7 @@ class ApiError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A Helm release as it should become: the chart's folder, and the file of its values."""
+    """The desired state of a Helm release: the chart's folder, and the file with its values."""
 
     name: str
     namespace: str
@@ -28,7 +28,7 @@ class Release:
 
 
 class ClusterObjects(Protocol):
-    """The objects of one cluster. `namespace` is that of objects that name none; what is refused raises ApiError."""
+    """The objects of one cluster. `namespace` is the default of objects without one. Methods raise ApiError."""
 
     @property
     def version(self) -> str:
@@ -36,54 +36,54 @@ class ClusterObjects(Protocol):
         ...
 
     def find(self, api_version: str, kind: str, name: str, namespace: str = "default") -> JsonObject | None:
-        """An object; None without it, and where its kind is not served."""
+        """Return an object; None if it does not exist or its kind is not served."""
         ...
 
     def named(self, resource: str, name: str, namespace: str) -> JsonObject:
-        """An object by how kubectl names its kind, such as `deployment`; refused without it."""
+        """Return an object by kubectl's name of its kind, such as `deployment`. Raises ApiError without it."""
         ...
 
     def all(self, api_version: str, kind: str, namespace: str = "", labels: str = "") -> list[JsonObject]:
-        """The objects of a kind, of one namespace if it is named, that a label selector matches."""
+        """Return the objects of a kind, in a namespace or in all, that match a label selector."""
         ...
 
     def create(self, manifest: JsonObject, namespace: str = "default") -> JsonObject:
-        """Make a new object. Returns it; an existing one is refused."""
+        """Create an object and return it. Raises ApiError if it exists."""
         ...
 
     def apply(self, manifest: JsonObject, namespace: str = "default") -> JsonObject:
-        """Make an object, or change it to what the manifest says. Returns it."""
+        """Apply a manifest and return the object."""
         ...
 
     def patch(self, current: JsonObject, change: JsonObject, form: str) -> None:
-        """Change an object by a patch of the form `strategic`, `merge` or `json`."""
+        """Patch an object by a patch of the form `strategic`, `merge` or `json`."""
         ...
 
     def remove(self, manifest: JsonObject, namespace: str = "default") -> None:
-        """Delete an object if it is there, a namespace with all that is in it. It is gone when this returns."""
+        """Delete an object if it exists, and wait for its end. A namespace is deleted with its objects."""
         ...
 
     def install(self, owner: str) -> None:
-        """Serve the custom kinds that a chart or an add-on of this name brings; those that are there stay."""
+        """Serve the custom kinds of a chart or an add-on. Existing definitions remain."""
         ...
 
     def upgrade(self, release: Release) -> None:
-        """Install a Helm release, or change it, and serve the custom kinds that its chart brings."""
+        """Install or upgrade a Helm release, and serve the custom kinds of its chart."""
         ...
 
     def uninstall(self, name: str, namespace: str) -> None:
-        """Delete a Helm release if it is there."""
+        """Delete a Helm release if it exists."""
         ...
 
 
 def ensure_namespace(objects: ClusterObjects, name: str, **metadata: JsonObject) -> None:
-    """Make a namespace where there is none of this name; an existing one stays as it is."""
+    """Create a namespace unless it exists."""
     if objects.find("v1", "Namespace", name) is None:
         objects.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, **metadata}})
 
 
 def unknown_kind(manifest: JsonObject) -> ApiError:
-    """What kubectl says of an object whose kind the API does not serve."""
+    """Return kubectl's error for an object whose kind the API does not serve."""
     return ApiError(
         404,
         "NotFound",

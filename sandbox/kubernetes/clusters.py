@@ -12,11 +12,11 @@ class Kubernetes:
         self.clusters: dict[tuple[str, str], KubernetesStore | ApiObjects] = {}
 
     def open(self, region: str, cluster: str, version: str) -> None:
-        """Make the store of a new cluster."""
+        """Create the store of a new cluster."""
         self.clusters[region, cluster] = KubernetesStore(version)
 
     def connect(self, region: str, cluster: str, objects: ApiObjects) -> None:
-        """From now on a real API server has a cluster's objects; the store goes.
+        """Replace the store of a cluster by a real API server.
 
         Args:
             region: The cluster's.
@@ -26,25 +26,25 @@ class Kubernetes:
         self.clusters[region, cluster] = objects
 
     def objects(self, region: str, cluster: str) -> ClusterObjects:
-        """The objects of a cluster; raises ApiError if the cluster does not exist."""
+        """Return the objects of a cluster. Raises ApiError if the cluster does not exist."""
         result = self.clusters.get((region, cluster))
         if result is None:
             raise ApiError(404, "NotFound", f"the cluster {cluster} does not exist (sandbox)")
         return result
 
     def store(self, region: str, cluster: str) -> KubernetesStore:
-        """The store of a cluster; raises ApiError if the cluster does not exist, or has an API server of its own."""
+        """Return the store of a cluster. Raises ApiError if the cluster does not exist or has a real API server."""
         result = self.objects(region, cluster)
         if not isinstance(result, KubernetesStore):
             raise ApiError(404, "NotFound", f"the cluster {cluster} has an API server of its own (sandbox)")
         return result
 
     def set_version(self, region: str, cluster: str, version: str) -> None:
-        """Let a store serve another Kubernetes version. A real API server stays what it is."""
+        """Let a store serve another Kubernetes version. Real API servers do not change."""
         result = self.objects(region, cluster)
         if isinstance(result, KubernetesStore):
             result.version = version
 
     def close(self, region: str, cluster: str) -> None:
-        """Forget the objects of a deleted cluster."""
+        """Remove the objects of a deleted cluster."""
         self.clusters.pop((region, cluster), None)

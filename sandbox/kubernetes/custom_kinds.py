@@ -1,15 +1,14 @@
 """The custom kinds that podwright's manifests use, as data.
 
-Those that upstream defines are in `upstream_kinds.csv`, by name alone: a real control plane has upstream's definitions,
-and a store keeps their objects unchecked. The others have no definition that could be installed here: ours is
-`crd_schemas/<group>_<Kind>.json`, one file a kind, for a store and for a real control plane.
+`upstream_kinds.csv` has the names of kinds with a public definition: a real control plane installs upstream's
+definitions, and a store does not check their objects. For kinds without a public definition, podwright has its own in
+`crd_schemas/<group>_<Kind>.json`, for stores and real control planes.
 
-Both say what installs the kind: a Helm chart by its name in `charts.json`, an EKS add-on, or `hyperpod-karpenter` for
-HyperPod where it scales groups. A file of ours says where
-its fields, types and limits come from, too. It holds: `source`, `url` and `date`; `installed_by`; `group`, `kind`,
-`plural`, `short_names` and `scope`; and `versions`, the OpenAPI v3 schema of each served version, the stored one first.
-A pod template is an object with `"title": "PodTemplateSpec"` that keeps unknown fields, and is checked as Kubernetes
-itself checks one.
+Both contain the installer of a kind: a Helm chart by its name in `charts.json`, an EKS add-on, or `hyperpod-karpenter`
+for clusters whose groups HyperPod scales. A file of podwright's also has the source of its fields, types and limits:
+`source`, `url` and `date`; `installed_by`; `group`, `kind`, `plural`, `short_names` and `scope`; and `versions`, the
+OpenAPI v3 schema of each served version, the stored one first. An object with `"title": "PodTemplateSpec"` keeps
+unknown fields, and is checked with Kubernetes' schema of pod templates.
 """
 
 import csv
@@ -35,19 +34,19 @@ _KUBERNETES: Final = "1.34"
 
 @cache
 def names() -> tuple[str, ...]:
-    """The names of our files without their ending, `<group>_<Kind>`, in order."""
+    """Return the sorted names of podwright's files without suffix, `<group>_<Kind>`."""
     return tuple(sorted(file.stem for file in _SCHEMAS.glob("*.json")))
 
 
 @cache
 def content(name: str) -> JsonObject:
-    """What one file of ours holds."""
+    """Return the content of a file of podwright's."""
     return json.loads((_SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
 
 
 @cache
 def upstream_kinds() -> tuple[JsonObject, ...]:
-    """The kinds whose definition upstream publishes, in the form of our files, without what their fields are."""
+    """Return the kinds with a public definition, in the form of podwright's files, without schemas."""
     with _UPSTREAM.open(encoding="utf-8", newline="") as file:
         return tuple(
             {
@@ -62,7 +61,7 @@ def upstream_kinds() -> tuple[JsonObject, ...]:
 
 @cache
 def definition(group: str, kind: str) -> JsonObject:
-    """The custom resource definition of a kind. Raises LookupError for one that podwright does not use."""
+    """Return the custom resource definition of a kind. Raises LookupError for a kind that podwright does not use."""
     kinds = {(known["group"], known["kind"]): known for known in (*map(content, names()), *upstream_kinds())}
     if (group, kind) not in kinds:
         raise LookupError(f"podwright uses no kind {kind} of {group}")
@@ -71,19 +70,19 @@ def definition(group: str, kind: str) -> JsonObject:
 
 @cache
 def own_of(owner: str) -> tuple[JsonObject, ...]:
-    """Our definitions of the kinds that a Helm chart or an EKS add-on of this name brings."""
+    """Return podwright's definitions of the kinds of a Helm chart or an EKS add-on."""
     return tuple(_definition(content(name)) for name in names() if owner in content(name)["installed_by"])
 
 
 @cache
 def installed_by(owner: str) -> tuple[JsonObject, ...]:
-    """Those, and the definitions of upstream's kinds, without their fields: as far as podwright uses them."""
+    """Return podwright's definitions, and definitions without schema of the public kinds that podwright uses."""
     upstream = (_definition(kind) for kind in upstream_kinds() if owner in kind["installed_by"])
     return (*own_of(owner), *upstream)
 
 
 def violations(manifest: JsonObject) -> list[str]:
-    """What our schema of its kind has against a manifest, each as `path: reason`; empty when it is valid.
+    """Return the violations of a manifest against podwright's schema of its kind, each as `path: reason`.
 
     Raises LookupError when there is no file of the kind, or its version is not served.
     """
@@ -98,12 +97,12 @@ def violations(manifest: JsonObject) -> list[str]:
 
 
 def violations_of(schema: JsonObject, manifest: JsonObject) -> list[jsonschema.ValidationError]:
-    """What a structural schema has against a manifest, by path. Unknown fields are refused, as `kubectl` does."""
+    """Return the violations of a manifest against a structural schema by path. Unknown fields are violations."""
     return sorted(_validator(schema).iter_errors(manifest), key=lambda error: list(map(str, error.path)))
 
 
 def _definition(content: JsonObject) -> JsonObject:
-    """The CustomResourceDefinition of a kind that is told in short."""
+    """Return the CustomResourceDefinition of a kind in the short form."""
     kind = {"kind": content["kind"], "plural": content["plural"], "shortNames": content["short_names"]}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -122,7 +121,7 @@ def _definition(content: JsonObject) -> JsonObject:
     }
 
 
-# By identity: a schema is long, and the store keeps each for as long as it serves it.
+# Cached by identity, since schemas are long and the store keeps them.
 _VALIDATORS: dict[int, tuple[JsonObject, Any]] = {}
 
 
@@ -136,7 +135,7 @@ def _validator(schema: JsonObject) -> Any:
 
 
 def _strict(schema: JsonObject) -> JsonObject:
-    """A structural schema with unknown fields refused, as `kubectl --validate=strict` does, and extensions honoured."""
+    """Return a structural schema with unknown fields forbidden, as by `kubectl --validate=strict`."""
     if schema.get("title") == _POD_TITLE:
         return {_POD_TEMPLATE: True}
     if schema.get("x-kubernetes-int-or-string"):
@@ -155,7 +154,7 @@ def _strict(schema: JsonObject) -> JsonObject:
 
 
 def _unique(validator: Any, keys: list[str], instance: Any, schema: JsonObject) -> Iterator[jsonschema.ValidationError]:
-    """A list that is a map by some keys of its items holds each of them once."""
+    """Check that the items of a list of type map have different keys."""
     observed = set[tuple[Any, ...]]()
     for item in instance:
         key = tuple(item.get(name) for name in keys)

@@ -1,6 +1,6 @@
-"""What the containers of simulated jobs print: the table of nccl-tests from a launcher, a line from others.
+"""Logs of simulated containers: the table of nccl-tests for launchers, and a line for other containers.
 
-The numbers are made up: on a curve that reaches a little more than what is expected of the type. They prove nothing.
+The numbers are synthetic, on a curve that reaches slightly more than the expected value of the instance type.
 """
 
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ from ..protocol.json_objects import JsonObject
 JOB: Final = "app.kubernetes.io/name"
 _UNITS: Final = {"K": 2**10, "M": 2**20, "G": 2**30}
 _HALF: Final = 64 * 2**20
-"""Bytes at which a collective reaches half of its speed, about."""
-# GB/s over TCP, which NCCL falls back to without EFA. Source: a HyperPod Local Zone quickstart, 2026-08.
+"""Message size in bytes at which a collective reaches about half of its speed."""
+# GB/s over TCP, which NCCL uses without EFA. Source: a HyperPod Local Zone quickstart, 2026-08.
 _TCP: Final = 3.2
 _HEAD: Final = (
     "# nThread 1 nGpus 1 minBytes {least} maxBytes {most} step: 2(factor) (sandbox: made up)\n"
@@ -23,7 +23,7 @@ _HEAD: Final = (
 
 
 def log_of(pod: JsonObject, faults: Mapping[str, str]) -> str:
-    """The log of a pod's container.
+    """Return the log of a pod's container.
 
     Args:
         pod: The pod, which has started.
@@ -41,15 +41,15 @@ def log_of(pod: JsonObject, faults: Mapping[str, str]) -> str:
 
 
 def fault_of(pod: JsonObject, faults: Mapping[str, str]) -> str:
-    """What is wrong with the job of a pod; empty where nothing is."""
+    """Return the fault of a pod's job; empty without one."""
     job = pod["metadata"].get("labels", {}).get(JOB, "")
     return next((kind for stem, kind in faults.items() if job.startswith(stem)), "")
 
 
 def _nccl_tests(command: list[str], instance_type: str, fault: str) -> str:
-    """The table of a program of nccl-tests, from its smallest message to its largest."""
+    """Return the table of a program of nccl-tests, from the smallest message to the largest."""
     options = dict(pairwise(command))
-    # The defaults are those of the programs.
+    # Defaults of the programs.
     least, most = (_bytes(options.get(flag, "32M")) for flag in ("-b", "-e"))
     ranks = int(options.get("-np", "1"))
     nodes = ranks // int(options.get("-N", ranks))

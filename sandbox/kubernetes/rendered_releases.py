@@ -1,4 +1,4 @@
-"""Helm releases in a store: rendered by the real `helm template`, applied, and remembered as Helm does, in Secrets."""
+"""Helm releases in a store: rendered by `helm template`, applied, and recorded in Secrets as Helm does."""
 
 import base64
 import gzip
@@ -14,7 +14,7 @@ _TYPE = "helm.sh/release.v1"
 
 
 def upgrade(objects: ClusterObjects, release: Release) -> None:
-    """Render a release's chart, apply what comes out and remove what the former revision had."""
+    """Render a release's chart, apply its objects, and delete those that only the former revision had."""
     name, namespace = release.name, release.namespace
     if release.makes_namespace:
         ensure_namespace(objects, namespace)
@@ -33,7 +33,7 @@ def upgrade(objects: ClusterObjects, release: Release) -> None:
 
 
 def uninstall(objects: ClusterObjects, name: str, namespace: str) -> None:
-    """Remove what a release's last revision has, and its memory."""
+    """Delete the objects of a release and its record."""
     former = _revisions(objects, name, namespace)
     for item in reversed(_documents(_manifest(former[-1]))) if former else []:
         objects.remove(item, namespace)
@@ -64,7 +64,7 @@ def _manifest(secret: JsonObject) -> str:
 def _remember(
     objects: ClusterObjects, release: Release, manifest: str, chart: JsonObject, former: list[JsonObject]
 ) -> None:
-    """Store the release as Helm does, in a Secret; the real `helm list` can read it."""
+    """Record the release in a Secret as Helm does, so that `helm list` can read it."""
     for item in former:
         item["metadata"]["labels"]["status"] = "superseded"
         objects.apply(item)

@@ -11,7 +11,7 @@ from .certificates import Pair
 
 
 class _Handler(WSGIRequestHandler):
-    # werkzeug writes head and body of an answer apart; by Nagle's algorithm the body would wait 10 ms for the head.
+    # werkzeug writes headers and body separately; Nagle's algorithm would delay the body by 10 ms.
     disable_nagle_algorithm = True
 
 
@@ -23,7 +23,7 @@ def secure_server(
     socket: int | None = None,
     clients: Path | None = None,
 ) -> BaseWSGIServer:
-    """The server of a WSGI application, on a port or on the file descriptor of a listening socket.
+    """Return the server of a WSGI application, on a port or the file descriptor of a listening socket.
 
     Args:
         application: What it serves.

@@ -1,10 +1,9 @@
-"""A double of the Kubernetes API of an EKS cluster: objects are checked against the real schemas and stored.
+"""A simulated Kubernetes API of an EKS cluster, which checks objects against Kubernetes' schemas and stores them.
 
-There are no controllers, no scheduler and no kubelet: a stored Deployment never gets pods, and a job stays as it was
-made. The only objects that the double makes itself are the first namespaces, and one Node for each Running HyperPod
-node.
+It has no controllers, scheduler or kubelets: a Deployment gets no pods, and jobs do not change. The store only creates
+the first namespaces, and a Node for each Running HyperPod node.
 
-Sources: the JSON schemas of kubernetes-validate 1.37.0; Kubernetes API conventions for the words of refusals.
+Sources: the JSON schemas of kubernetes-validate 1.37.0; Kubernetes API conventions for messages of errors.
 """
 
 import copy
@@ -25,7 +24,7 @@ from . import rendered_releases
 from .cluster_objects import ApiError, Release, unknown_kind
 from .custom_kinds import installed_by, violations_of
 
-# It reads a megabyte of definitions again for each manifest.
+# kubernetes_validate reads a megabyte of definitions for each manifest.
 utils.schema_contents = cache(utils.schema_contents)
 _CLUSTER_SCOPED = {
     "APIService", "CSIDriver", "CSINode", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition",
@@ -45,17 +44,17 @@ _FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
 class Key(NamedTuple):
-    """By what an object is stored."""
+    """Key of a stored object."""
 
     kind: str
-    """With its group: `apps/Deployment`."""
+    """Kind with its group, such as `apps/Deployment`."""
     namespace: str
-    """Empty for cluster-scoped kinds."""
+    """Namespace; empty for cluster-scoped kinds."""
     name: str
 
 
 def plural(kind: str) -> str:
-    """The resource name of a built-in kind: `networkpolicies` for NetworkPolicy."""
+    """Return the resource name of a built-in kind, such as `networkpolicies` for NetworkPolicy."""
     lower = kind.lower()
     if lower == "endpoints":
         return lower
@@ -71,12 +70,12 @@ class ServedKind(NamedTuple):
     version: str
     kind: str
     plural: str
-    """The name of its resource."""
+    """Name of its resource."""
 
 
 @lru_cache(maxsize=8)
 def built_in_kinds(version: str) -> frozenset[ServedKind]:
-    """What a Kubernetes version serves itself: the kinds that also have a list kind."""
+    """Return the built-in kinds of a Kubernetes version: those with a list kind."""
     supported = [
         item
         for item in utils.all_versions()
@@ -96,18 +95,18 @@ def built_in_kinds(version: str) -> frozenset[ServedKind]:
 
 
 def group_of(api_version: str) -> str:
-    """The group of an apiVersion; empty for the core group."""
+    """Return the group of an apiVersion; empty for the core group."""
     return api_version.rpartition("/")[0]
 
 
 def kind_key(manifest: JsonObject) -> str:
-    """Group and kind of a manifest, without its version."""
+    """Return the group and kind of a manifest."""
     return f"{group_of(manifest['apiVersion'])}/{manifest['kind']}"
 
 
 @dataclass
 class KubernetesStore:
-    """The objects of one cluster. `nodes` gives the Node objects that exist at this moment."""
+    """The objects of one cluster. `nodes` returns the current Node objects."""
 
     version: str
     objects: dict[Key, JsonObject] = field(default_factory=dict)
@@ -124,7 +123,7 @@ class KubernetesStore:
                 yield item
 
     def definition_of(self, manifest: JsonObject) -> tuple[JsonObject, JsonObject] | None:
-        """The definition and its version that serve a custom object, or None."""
+        """Return the definition and its version that serve a custom object; None without one."""
         group, _, version = manifest["apiVersion"].rpartition("/")
         for item in self.definitions():
             spec = item["spec"]
@@ -135,13 +134,13 @@ class KubernetesStore:
         return None
 
     def install(self, owner: str) -> None:
-        """Serve the custom kinds that a chart or an add-on of this name brings; those that are there stay."""
+        """Serve the custom kinds of a chart or an add-on. Existing definitions remain."""
         for item in installed_by(owner):
             if self.key(item) not in self.objects:
                 self.put(item)
 
     def served(self) -> Iterator[ServedKind]:
-        """Everything that the API serves."""
+        """Yield all kinds that the API serves."""
         yield from built_in_kinds(self.version)
         for item in self.definitions():
             spec, names = item["spec"], item["spec"]["names"]
@@ -149,14 +148,14 @@ class KubernetesStore:
                 yield ServedKind(spec["group"], version["name"], names["kind"], names["plural"])
 
     def groups(self) -> list[JsonObject]:
-        """The API groups, for discovery."""
+        """Return the API groups, for discovery."""
         results: dict[str, set[str]] = {}
         for each in self.served():
             if each.group:
                 results.setdefault(each.group, set()).add(each.version)
         answers = list[JsonObject]()
         for group, versions in sorted(results.items()):
-            # Stable versions (v1) before betas, which have a longer name.
+            # Stable versions, which have shorter names, precede betas.
             named = [
                 {"groupVersion": f"{group}/{version}", "version": version}
                 for version in sorted(versions, key=lambda name: (len(name), name))
@@ -165,7 +164,7 @@ class KubernetesStore:
         return answers
 
     def resources(self, group: str, version: str) -> list[JsonObject]:
-        """The resources of one group and version, for discovery."""
+        """Return the resources of a group and version, for discovery."""
         return [
             {
                 "shortNames": self._short_names(result, name),
@@ -184,12 +183,12 @@ class KubernetesStore:
         return result["spec"]["names"].get("shortNames", []) if result else _SHORT_NAMES.get(name, [])
 
     def namespaced(self, manifest: JsonObject) -> bool:
-        """Whether objects of this kind live in a namespace."""
+        """Return True if objects of this kind have a namespace."""
         result = self.definition_of(manifest)
         return result[0]["spec"]["scope"] == "Namespaced" if result else manifest["kind"] not in _CLUSTER_SCOPED
 
     def check(self, manifest: JsonObject) -> None:
-        """Refuse a manifest that the API server would refuse; raises ApiError."""
+        """Raise ApiError for a manifest that the API server would refuse."""
         for name in ("apiVersion", "kind"):
             if not isinstance(manifest.get(name), str):
                 raise ApiError(400, "BadRequest", f"error validating data: {name} not set")
@@ -225,12 +224,12 @@ class KubernetesStore:
         )
 
     def key(self, manifest: JsonObject, default_namespace: str = "default") -> Key:
-        """Where a manifest is stored."""
+        """Return the key of a manifest."""
         namespace = manifest["metadata"].get("namespace") or default_namespace
         return Key(kind_key(manifest), namespace if self.namespaced(manifest) else "", manifest["metadata"]["name"])
 
     def put(self, manifest: JsonObject, namespace: str = "default") -> JsonObject:
-        """Store an object that was checked; a former one of its name keeps identity and age."""
+        """Store a checked object. An existing one keeps its uid and creation time."""
         key = self.key(manifest, namespace)
         former = self.objects.get(key)
         stored = copy.deepcopy(manifest)
@@ -242,14 +241,14 @@ class KubernetesStore:
         metadata["resourceVersion"] = str(self.revision)
         if key[1]:
             metadata["namespace"] = key[1]
-        # Whoever writes a manifest has no say in its status, as with the status subresource.
+        # Writes do not change the status, as with the status subresource.
         if former and "status" in former and "status" not in stored:
             stored["status"] = former["status"]
         self.objects[key] = stored
         return stored
 
     def create(self, manifest: JsonObject, namespace: str = "default") -> JsonObject:
-        """Check and store a new object; raises ApiError if it exists or its namespace does not."""
+        """Check and store a new object. Raises ApiError if it exists or its namespace does not."""
         self.check(manifest)
         key = self.key(manifest, namespace)
         self._need_namespace(key)
@@ -258,13 +257,13 @@ class KubernetesStore:
         return self.put(manifest, namespace)
 
     def apply(self, manifest: JsonObject, namespace: str = "default") -> JsonObject:
-        """Check and store an object, new or changed."""
+        """Check and store a new or changed object."""
         self.check(manifest)
         self._need_namespace(self.key(manifest, namespace))
         return self.put(manifest, namespace)
 
     def delete(self, manifest: JsonObject, namespace: str = "default") -> JsonObject:
-        """Delete an object, a namespace with all that is in it; raises ApiError if there is none."""
+        """Delete an object, a namespace with its objects. Raises ApiError if it does not exist."""
         key = self.key(manifest, namespace)
         if key not in self.objects:
             raise ApiError(404, "NotFound", f'{self._resource(manifest)} "{key[2]}" not found')
@@ -274,12 +273,12 @@ class KubernetesStore:
         return self.objects.pop(key)
 
     def find(self, api_version: str, kind: str, name: str, namespace: str = "default") -> JsonObject | None:
-        """An object; None without it."""
+        """Return an object; None if it does not exist."""
         metadata = {"name": name, "namespace": namespace}
         return self.objects.get(self.key({"apiVersion": api_version, "kind": kind, "metadata": metadata}))
 
     def named(self, resource: str, name: str, namespace: str) -> JsonObject:
-        """An object by how kubectl names its kind; refused without it."""
+        """Return an object by kubectl's name of its kind. Raises ApiError without it."""
         for (kind, held_in, stored), item in list(self.objects.items()):
             same = kind.rsplit("/", 1)[-1].lower() == resource.lower().rstrip("s")
             if same and stored == name and held_in in ("", namespace):
@@ -287,7 +286,7 @@ class KubernetesStore:
         raise ApiError(404, "NotFound", f'{resource} "{name}" not found')
 
     def all(self, api_version: str, kind: str, namespace: str = "", labels: str = "") -> list[JsonObject]:
-        """The objects of a kind, of one namespace if it is named, that a label selector matches."""
+        """Return the objects of a kind, in a namespace or in all, that match a label selector."""
         requested = f"{group_of(api_version)}/{kind}"
         return [
             item
@@ -296,20 +295,20 @@ class KubernetesStore:
         ]
 
     def patch(self, current: JsonObject, change: JsonObject, form: str) -> None:
-        """Merge a change into an object, whatever the patch's form."""
+        """Merge a change into an object, regardless of the patch's form."""
         self.apply(merged(current, change))
 
     def remove(self, manifest: JsonObject, namespace: str = "default") -> None:
-        """Delete an object if it is there, a namespace with all that is in it."""
+        """Delete an object if it exists, a namespace with its objects."""
         if self.key(manifest, namespace) in self.objects:
             self.delete(manifest, namespace)
 
     def upgrade(self, release: Release) -> None:
-        """Install a Helm release, or change it, and serve the custom kinds that its chart brings."""
+        """Install or upgrade a Helm release, and serve the custom kinds of its chart."""
         rendered_releases.upgrade(self, release)
 
     def uninstall(self, name: str, namespace: str) -> None:
-        """Delete a Helm release if it is there."""
+        """Delete a Helm release if it exists."""
         rendered_releases.uninstall(self, name, namespace)
 
     def _need_namespace(self, key: Key) -> None:
@@ -322,14 +321,14 @@ class KubernetesStore:
 
 
 def _without_nulls(value: Any) -> Any:
-    """The API server drops null members before it validates."""
+    """Return a manifest without null members, which the API server drops before it validates."""
     if isinstance(value, dict):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def selected(item: JsonObject, selector: str) -> bool:
-    """Whether the labels of an object have the values that a selector such as `a=b,c` wants."""
+    """Return True if the labels of an object match a selector such as `a=b,c`."""
     labels = item["metadata"].get("labels") or {}
     for part in filter(None, selector.split(",")):
         if "!=" in part:

@@ -1,4 +1,4 @@
-"""What one account of the sandbox holds beside moto's back-ends, and all accounts that somebody has come to."""
+"""The sandbox's own services of each account, which complement moto's back-ends."""
 
 import base64
 import threading
@@ -36,28 +36,28 @@ from . import kubernetes_api
 from .cost_tags import CostTags
 from .training_job_queues import TrainingJobQueues
 
-# How much shorter a handler's own waiting is than in AWS; the sandbox's nodes boot in seconds instead of minutes.
+# Factor for the waits of Lambda handlers: the sandbox's nodes boot in seconds instead of minutes.
 _HANDLER_SLEEP = 0.02
 State = dict[str, Any]
-# A session creates one client at a time. Clients themselves serve several threads.
+# A session must create one client at a time. Clients serve several threads.
 _making_client = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Loopback:
-    """boto3 clients that call the sandbox itself, with the credentials of an account."""
+    """boto3 clients that call the sandbox with the credentials of an account."""
 
     endpoint: str
     account: str
 
     def client(self, service: str, region: str) -> Any:
-        """The client of a service in a region; one is made and kept for each."""
+        """Return the client of a service in a region, which is created once."""
         return _client(self.endpoint, access_key(self.account), service, region)
 
 
 @cache
 def _client(endpoint: str, key: str, service: str, region: str) -> Any:
-    # An add-on brings an operator, which takes minutes to get ready on a busy machine; it has a limit of its own.
+    # An add-on's operator takes minutes to start on a busy machine, and has its own limit.
     config = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}, read_timeout=3600)
     session: Any = _session(key)
     with _making_client:
@@ -71,7 +71,7 @@ def _session(key: str) -> Session:
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """Where the sandbox is: its ports, where it keeps files, whom its functions trust, and the pace of time."""
+    """The sandbox's ports, folder, certificate authority and time scale."""
 
     port: int
     kubernetes_port: int
@@ -86,7 +86,7 @@ class ServerSettings:
 
 
 class _Part(NamedTuple):
-    """A part of what is persisted."""
+    """A part of the persisted state."""
 
     name: str
     owner: Any
@@ -94,10 +94,10 @@ class _Part(NamedTuple):
 
 
 class SandboxAccount:
-    """The services of one account that the sandbox implements itself."""
+    """The services of one account that the sandbox implements."""
 
     def __init__(self, account: str, settings: ServerSettings):
-        """Make the services, each with clients that call the others through the sandbox itself."""
+        """Create the services. They call each other by clients of the sandbox's API."""
         self.account = account
         clients = Loopback(f"http://localhost:{settings.port}", account)
         grafana = f"localhost:{settings.kubernetes_port}"
@@ -135,26 +135,26 @@ class SandboxAccount:
         self.training_job_queues = TrainingJobQueues(self.cloudformation, account)
 
     def holds_something(self) -> bool:
-        """Whether anything was made here that controls could be about: a stack, a cluster, a file system."""
+        """True if the account has a stack, a cluster or a file system, which a control could concern."""
         stacks = any(region.stacks for region in list(self.cloudformation.regions.values()))
         return bool(stacks or self.eks.clusters or self.hyperpod.clusters or self.fsx.file_systems)
 
     def follow_slurm(self) -> None:
-        """Bring the Slurm of its clusters to what HyperPod's nodes are now."""
+        """Update Slurm in all clusters from HyperPod's nodes."""
         regions = {region for region, _ in list(self.hyperpod.clusters)}
         self.slurm.follow([cluster for region in regions for cluster in self.hyperpod.all(region)])
 
     def collect(self) -> State:
-        """What has to be kept."""
+        """Return the state to persist."""
         return {part.name: getattr(part.owner, part.attribute) for part in self._parts()}
 
     def restore(self, state: State) -> None:
-        """Take back what was kept."""
+        """Restore the persisted state."""
         for part in self._parts():
             setattr(part.owner, part.attribute, state[part.name])
 
     def _parts(self) -> list[_Part]:
-        """What is persisted, in the order in which it is restored."""
+        """The parts of the persisted state, in the order of their restoration."""
         parts = [
             ("stacks", self.cloudformation, "regions"),
             ("kubernetes", self.kubernetes, "clusters"),
@@ -178,7 +178,7 @@ class SandboxAccount:
 
 
 class SandboxAccounts:
-    """The accounts. One comes to be when somebody first comes with its credentials; AWS has them all already."""
+    """The accounts. The sandbox creates one at its first request."""
 
     def __init__(self, settings: ServerSettings, finished: Callable[[], None]):
         self.settings, self.finished = settings, finished
@@ -187,7 +187,7 @@ class SandboxAccounts:
         self.of(SANDBOX_ACCOUNT)
 
     def of(self, account: str) -> SandboxAccount:
-        """An account's."""
+        """Return the services of an account, which are created at the first call."""
         with self._lock:
             if account not in self._accounts:
                 account_services = self._accounts[account] = SandboxAccount(account, self.settings)
@@ -195,24 +195,24 @@ class SandboxAccounts:
             return self._accounts[account]
 
     def known(self, account: str) -> bool:
-        """Whether somebody has come to an account."""
+        """Return True if an account has had a request."""
         return account in self._accounts
 
     def all(self) -> list[SandboxAccount]:
-        """Those of all accounts so far."""
+        """Return the services of all accounts that have had a request."""
         return list(self._accounts.values())
 
     def collect(self) -> State:
-        """What has to be kept, by account."""
+        """Return the state to persist, by account."""
         return {account: account_services.collect() for account, account_services in list(self._accounts.items())}
 
     def restore(self, state: State) -> None:
-        """Take back what was kept."""
+        """Restore the persisted state."""
         for account, retained in state.items():
             self.of(account).restore(retained)
 
     def cluster_arn(self, account: str, region: str, name: str) -> str | None:
-        """The ARN of a HyperPod cluster by its name; None where there is none."""
+        """Return the ARN of a HyperPod cluster by its name; None without one."""
         clusters = self.of(account).hyperpod.all(region)
         return next((cluster.arn for cluster in clusters if cluster.name == name), None)
 
@@ -222,7 +222,7 @@ class SandboxAccounts:
         return next((workspace for workspace in result if workspace), None)
 
     def with_workspace(self, identifier: str) -> list[SandboxAccount]:
-        """The account that has a Prometheus workspace; none if no account has it."""
+        """Return the account of a Prometheus workspace; None for an unknown workspace."""
         return [account_services for account_services in self.all() if account_services.prometheus.anywhere(identifier)]
 
     def grafana_workspace(self, identifier: str) -> GrafanaWorkspace | None:
@@ -232,7 +232,7 @@ class SandboxAccounts:
 
 
 class ByAccount(dict[str, Any]):
-    """A service of each account, by the account; `get` picks it from the account's world."""
+    """A service of each account, which `get` returns from the account's services."""
 
     def __init__(self, clusters: SandboxAccounts, get: Callable[[SandboxAccount], Any]):
         super().__init__()
@@ -243,7 +243,7 @@ class ByAccount(dict[str, Any]):
 
 
 class OfCaller:
-    """An attribute of a class of responses: the service of the account whose credentials a request has.
+    """Attribute of a response class with the service of the account whose credentials a request has.
 
     `get` picks the service from the account's world.
     """
@@ -252,5 +252,5 @@ class OfCaller:
         self.accounts, self.get = clusters, get
 
     def __get__(self, response: BaseResponse | None, owner: type) -> Any:
-        """The caller's service; this object itself for the class, which moto looks through."""
+        """Return the caller's service; this object if moto reads the attribute of the class."""
         return self if response is None else self.get(self.accounts.of(response.current_account))

@@ -1,6 +1,6 @@
-"""What an environment file says exists already, in an account that it does not exist in: an operation of our own.
+"""Creates the existing resources that an environment file refers to, an operation of the sandbox.
 
-`PUT /podwright/adopted` takes a JSON object of `Adopted` and makes what is not there yet, under the ids that it names.
+`PUT /podwright/adopted` takes a JSON object of `Adopted` and creates missing resources with the ids that it contains.
 """
 
 import ipaddress
@@ -28,7 +28,7 @@ from ..services.zones import ZONE_IDS
 PATH = "/podwright/adopted"
 _ADMINISTRATORS: Final = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 _POLL_SECONDS: Final = 0.2
-# Of a subnet for which the file has no range.
+# Prefix length of a subnet for which the file has no range.
 _PREFIX: Final = 28
 
 
@@ -37,7 +37,7 @@ class _Part(BaseModel):
 
 
 class Subnet(_Part):
-    """A subnet, in a zone that goes by its id."""
+    """A subnet in a zone, by the zone's id."""
 
     id: str
     zone: str
@@ -54,7 +54,7 @@ class Vpc(_Part):
 
 
 class Cluster(_Part):
-    """An EKS cluster, whose administrator is a role, with namespaces of others."""
+    """An EKS cluster with an administrator's role and existing namespaces."""
 
     name: str
     security_group: str
@@ -73,7 +73,7 @@ class FileSystem(_Part):
 
 
 class Adopted(_Part):
-    """All of it, in one region."""
+    """The existing resources of an environment, in one region."""
 
     region: str
     vpc: Vpc | None = None
@@ -83,7 +83,7 @@ class Adopted(_Part):
 
 
 class AdoptedResources:
-    """Makes it in an account, by that account's EKS and FSx and by moto's EC2 and KMS."""
+    """Creates the resources in an account: in its EKS and FSx, and in moto's EC2 and KMS."""
 
     def __init__(self, eks: Eks, fsx: Fsx):
         self.eks, self.fsx, self.clients = eks, fsx, eks.clients
@@ -100,7 +100,7 @@ class AdoptedResources:
         return Response(json.dumps(made), content_type="application/json")(environ, start_response)
 
     def _make(self, adopted: Adopted) -> Iterator[str]:
-        """Make what is not there; yields the ids."""
+        """Create missing resources. Yields their ids."""
         region = adopted.region
         for arn in adopted.keys:
             yield from self._key(region, arn)
@@ -120,7 +120,7 @@ class AdoptedResources:
         yield arn
 
     def _vpc(self, region: str, vpc: Vpc) -> Iterator[str]:
-        """Make a VPC with its subnets and groups; yields the ids of what was not there."""
+        """Create a VPC with its subnets and groups. Yields the ids of missing resources."""
         backend = ec2_backends[self.clients.account][region]
         if vpc.id not in backend.vpcs:
             with _named(vpcs, "random_vpc_id", vpc.id):
@@ -159,7 +159,7 @@ class AdoptedResources:
         yield system.id
 
     def _cluster(self, region: str, vpc: Vpc, cluster: Cluster) -> Iterator[str]:
-        """Make a cluster, and wait until its API server answers."""
+        """Create a cluster, and wait until its API server answers."""
         if (region, cluster.name) in self.eks.clusters:
             return
         values = {
@@ -185,7 +185,7 @@ class AdoptedResources:
 
 @contextmanager
 def _named(module: Any, function: str, identifier: str) -> Iterator[None]:
-    """Let moto give this id to what this thread makes."""
+    """Let moto use this id for the next resource of this thread."""
     here, usual = threading.get_ident(), getattr(module, function)
     chosen: Callable[..., str] = lambda *arguments: (  # noqa: E731
         identifier if threading.get_ident() == here else usual(*arguments)
@@ -195,7 +195,7 @@ def _named(module: Any, function: str, identifier: str) -> Iterator[None]:
 
 
 def _free(cidr: str, taken: list[str]) -> str:
-    """The last small range of a network that overlaps none of those taken."""
+    """Return the last small range of a network that overlaps no used range."""
     others = [ipaddress.ip_network(each) for each in taken]
     network = ipaddress.ip_network(cidr)
     count = 2 ** (_PREFIX - network.prefixlen)

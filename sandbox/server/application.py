@@ -1,4 +1,4 @@
-"""The sandbox's AWS: moto's services in one WSGI application, some of them replaced by ours."""
+"""The sandbox's AWS: a WSGI application with moto's services, some of which podwright's replace."""
 
 from . import moto_imports  # noqa: F401
 
@@ -78,16 +78,16 @@ Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
 Application = Callable[[Environ, StartResponse], Iterable[bytes]]
 _SAVE_SECONDS = 2.0
-# EventBridge notifies without being asked, so somebody has to see what is new.
+# Events are sent without a request, so a thread looks for new ones.
 _TICK_SECONDS = 0.2
 _FOLLOW_SECONDS = 1.0
 _PATIENCE_SECONDS = 15.0
-# A host has a service and a region.
+# A host name contains a service and a region.
 _HOSTS = 1024
 
 
 class Sandbox:
-    """Everything that the sandbox knows beside moto's backends.
+    """The sandbox's state outside of moto's back-ends.
 
     `port` serves AWS over HTTP, `kubernetes_port` the Kubernetes API over HTTPS; `directory` is the state directory.
     `kubernetes` is the kind of new clusters. `slurm` says whether clusters of Slurm have a real one where this machine
@@ -104,7 +104,7 @@ class Sandbox:
         slurm: bool = False,
         real_nodes: int = 0,
     ):
-        """Holds nothing until a snapshot is loaded, or somebody calls."""
+        """Start without state. A snapshot or requests add it."""
         authority = Authority.open(directory / "tls")
         self.server = authority.server("api")
         self.webhook_bearer = bearer_in(authority.folder)
@@ -133,20 +133,20 @@ class Sandbox:
 
     @property
     def idle_seconds(self) -> float:
-        """Since the last request; one that collects metrics is none, since Prometheus makes it forever."""
+        """Seconds since the last request. Those of Prometheus for metrics do not count, since they never stop."""
         return time.monotonic() - self._asked
 
     def resume(self) -> None:
-        """Bring every operation to an end that the sandbox was stopped in."""
+        """End the operations that a stop of the sandbox interrupted."""
         for account_services in self.accounts_by_id.all():
             account_services.cloudformation.resume()
 
     def start_clusters(self) -> list[str]:
-        """Start the clusters' control planes, and wait for them. Returns why some did not start."""
+        """Start the clusters' control planes, and wait for them. Returns the reasons of those that did not start."""
         return [reason for services in self.accounts_by_id.all() for reason in services.eks.resume()]
 
     def keep_saving(self) -> None:
-        """Save in the background whenever something changed, for a tenth of the time at most."""
+        """Save changes in the background, at most for a tenth of the time."""
 
         def loop() -> None:
             took = 0.0
@@ -159,14 +159,14 @@ class Sandbox:
                     self.snapshots.save()
                     took = time.monotonic() - started
                 except (RuntimeError, OSError) as error:
-                    # It changed in the middle, or the disk is full.
+                    # The state changed meanwhile, or the disk is full.
                     logging.warning("the state could not be saved, which is tried again: %s", error)
                     self._changed.set()
 
         threading.Thread(target=loop, daemon=True, name="snapshots").start()
 
     def keep_time(self) -> None:
-        """Let time pass in the background for what happens without a request."""
+        """Advance operations in the background that continue without a request."""
 
         def loop() -> None:
             while True:
@@ -176,7 +176,7 @@ class Sandbox:
         threading.Thread(target=loop, daemon=True, name="clock").start()
 
     def tick(self) -> None:
-        """Send the events and end the repairs that are due in each account."""
+        """Send the due events and continue the repairs of each account."""
         for account_services in self.accounts_by_id.all():
             try:
                 account_services.bus.tick()
@@ -188,7 +188,7 @@ class Sandbox:
                 logging.exception("the clock of account %s continues after", account_services.account)
 
     def keep_nodes(self) -> None:
-        """Let the nodes of real clusters follow HyperPod's in the background."""
+        """Update the nodes of real clusters from HyperPod's nodes in the background."""
 
         def loop() -> None:
             while True:
@@ -203,7 +203,7 @@ class Sandbox:
         threading.Thread(target=loop, daemon=True, name="nodes").start()
 
     def keep_slurm(self) -> None:
-        """Let the Slurm of clusters follow HyperPod's nodes in the background."""
+        """Update Slurm from HyperPod's nodes in the background."""
 
         def loop() -> None:
             while True:
@@ -218,7 +218,7 @@ class Sandbox:
         threading.Thread(target=loop, daemon=True, name="slurm").start()
 
     def close(self) -> None:
-        """Let operations end, as far as they do so soon, and save."""
+        """Wait for operations for a limited time, stop the clusters, and save."""
         for account_services in self.accounts_by_id.all():
             account_services.cloudformation.wait(_PATIENCE_SECONDS)
             account_services.eks.control_planes.stop()
@@ -227,7 +227,7 @@ class Sandbox:
         self.snapshots.save()
 
     def mount(self) -> tuple[Application, Application]:
-        """The WSGI applications of AWS and of Kubernetes; the services of ours take the place of moto's."""
+        """Return the WSGI applications of AWS and of Kubernetes, with podwright's services in place of moto's."""
         clusters = self.accounts_by_id
         zones.mount()
         buckets.mount(self.contents)
@@ -246,9 +246,9 @@ class Sandbox:
         CustomResource.functions = ByAccount(clusters, lambda account_services: account_services.functions)
         KubectlResource.eks = ByAccount(clusters, lambda account_services: account_services.eks)
         functions.mount(lambda account: clusters.of(account).functions)
-        # Nothing here starts from Amazon's images, and moto would create 1,300 objects of them in each region.
+        # The sandbox does not use Amazon's images, for which moto would create 1,300 objects in each region.
         os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
-        # Roles may attach AWS's managed policies only if AWS has them.
+        # moto must know AWS's managed policies, which roles attach.
         default_user_config["iam"] = {"load_aws_managed_policies": True}
         # moto applies a bucket policy without its conditions, so "deny without TLS" would deny everything.
         FakeBucket.get_permission = lambda self, action, resource: PermissionResult.NEUTRAL
@@ -277,7 +277,7 @@ class Sandbox:
         controls = Controls(clusters, self._changed.set)
 
         def aws(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-            """Route a request to the service that answers it; everything unknown goes to moto."""
+            """Route a request to a service of podwright, or to moto."""
             path = environ["PATH_INFO"]
             if not path.startswith(metric_feed.PATH):
                 self._asked = time.monotonic()
@@ -323,19 +323,19 @@ class Sandbox:
 
 
 class _Dispatcher(DomainDispatcherApplication):
-    """moto's routing by host, which lists moto's folder for each request, with a cache."""
+    """A cache for moto's routing by host name, which lists moto's folder for each request."""
 
     def __init__(self) -> None:
         super().__init__(backend_app)
         self._services = lru_cache(_HOSTS)(super().get_backend_for_host)
 
     def get_backend_for_host(self, host: str | None) -> Any:
-        """The service of a host; None for an unknown one."""
+        """Return the service of a host name; None for an unknown one."""
         return self._services(host)
 
 
 def _only_reads(environ: Environ) -> bool:
-    """Whether a request asks only, by its method or by the name of its operation."""
+    """Return True for a request that only reads, by its method or the name of its operation."""
     if environ["REQUEST_METHOD"] in ("GET", "HEAD"):
         return True
     action = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2]

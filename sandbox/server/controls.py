@@ -1,8 +1,8 @@
-"""The sandbox's own operations, for what AWS has no switch: which there are, and whose account one is turned for.
+"""Serves the sandbox's own operations, such as faults, for an account that `?account=` names.
 
-`?account=` says whose. A control turned in the wrong account changes nothing that anybody sees. So what does not exist
-is refused: an operation, a parameter, a method, an account that nobody has come to (unless `new=true` says that it is
-to come), and the first account where only others hold something and none was named.
+A change in the wrong account would have no visible effect. So unknown operations, parameters and methods are refused,
+and accounts without a request, except with `new=true`. Without `?account=`, the default account is refused if only
+other accounts have resources.
 """
 
 import re
@@ -34,7 +34,7 @@ CONTROLS: Final[dict[str, Callable[[SandboxAccount], Application]]] = {
     quotas.PATH: lambda account: account.hyperpod.quotas.serve,
     training_plans.PATH: lambda account: partial(training_plans.serve, account.hyperpod.plans),
 }
-"""Each by its path."""
+"""Operations by their path."""
 _PARAMETERS: Final = ("account", "new")
 _MORE_PARAMETERS: Final = {training_plans.PATH: ("region",)}
 _METHODS: Final = {adopted.PATH: ("PUT",), authorization.PATH: ("GET", "DELETE")}
@@ -44,7 +44,7 @@ _SIGNED: Final = ("X-Amz-Credential", "AWSAccessKeyId")
 
 
 class _Refused(Exception):
-    """Nothing is shown or changed; the message says why, `status` is HTTP's."""
+    """The operation is refused. `status` is the HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -52,13 +52,13 @@ class _Refused(Exception):
 
 
 class Controls:
-    """A WSGI application with all of them; `changed` is called before one may be turned."""
+    """A WSGI application with all operations. `changed` is called before an operation that can change the state."""
 
     def __init__(self, accounts: SandboxAccounts, changed: Callable[[], None]) -> None:
         self._accounts, self._changed = accounts, changed
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """Serve one request, or say what is wrong with it."""
+        """Serve one request, or refuse it with a message."""
         request = Request(environ)
         try:
             _check(request)
@@ -69,7 +69,7 @@ class Controls:
         return CONTROLS[request.path](self._accounts.of(account))(environ, start_response)
 
     def _account(self, request: Request) -> str:
-        """The account that is meant."""
+        """Return the account of a request."""
         named = request.args.get("account")
         holding = [item.account for item in self._accounts.all() if item.holds_something()]
         if named is None:
@@ -92,7 +92,7 @@ class Controls:
 
 
 def is_own(environ: dict[str, Any]) -> bool:
-    """Whether a request is for an operation of the sandbox's own. S3 has buckets in paths, and its requests sign."""
+    """Return True for an operation of the sandbox: below its path, and without a signature, which S3 requests have."""
     if not environ["PATH_INFO"].startswith(PREFIX) or environ.get("HTTP_AUTHORIZATION"):
         return False
     return not any(name in environ["QUERY_STRING"] for name in _SIGNED)

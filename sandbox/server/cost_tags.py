@@ -1,5 +1,5 @@
 # ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
-"""Cost allocation tags: billing sees the tags of deployed stacks and resources, and a person activates them."""
+"""Cost allocation tags: the tags of deployed stacks and resources, which a user activates."""
 
 import json
 from typing import Any, ClassVar
@@ -11,14 +11,14 @@ from ..cloudformation.service import CloudFormation
 
 
 class CostTags:
-    """The tags that were activated, and where the others are seen."""
+    """The activated tags, and the sources of all tags."""
 
     def __init__(self, cloudformation: CloudFormation):
         self.cloudformation = cloudformation
         self.active = set[str]()
 
     def seen(self) -> set[str]:
-        """The keys of all tags of stacks, and of resources that they made."""
+        """Return the keys of all tags of stacks and of their resources."""
         stacks = [stack for region in list(self.cloudformation.regions.values()) for stack in region.stacks.values()]
         resources = [resource for stack in stacks for resource in list(stack.resources.values())]
         return {key for stack in stacks for key in stack.request.tags} | {
@@ -27,12 +27,12 @@ class CostTags:
 
 
 def _keys(tags: Any) -> list[str]:
-    """The keys of a resource's tags, which are a list or a map."""
+    """Return the keys of a resource's tags, which are a list or a mapping."""
     return list(tags) if isinstance(tags, dict) else [tag["Key"] for tag in tags or []]
 
 
 class CostTagsResponse(CostExplorerResponse):
-    """Cost Explorer's API: its tags are ours, the rest moto's."""
+    """The API of Cost Explorer, with podwright's operations for tags and moto's for the rest."""
 
     service: ClassVar[CostTags]
 

@@ -1,7 +1,7 @@
-"""HTTP of the Kubernetes double: discovery, get, list, create, replace, patch, delete; no watch, no logs, no tables.
+"""The HTTP API of the simulated Kubernetes: discovery, get, list, create, replace, patch and delete.
 
-Real clients (kubectl, the Kubernetes Python client, urllib) read and write through it. A caller needs a bearer token as
-`aws eks get-token` makes it; who it is must have an access entry on the cluster.
+Watches, logs and tables are missing. Clients (kubectl, the Kubernetes Python client, urllib) authenticate with a bearer
+token of `aws eks get-token`, and need an access entry on the cluster.
 """
 
 import json
@@ -26,28 +26,28 @@ ObjectKey = tuple[str, str, str]
 
 
 class Nodes(Protocol):
-    """Whoever has the clusters' nodes. A cluster goes by its region and name."""
+    """The service that has the nodes of clusters, by region and name."""
 
     def kubernetes_nodes(self, region: str, eks_cluster: str) -> list[JsonObject]:
-        """Its nodes."""
+        """Return the nodes of a cluster."""
         ...
 
     def patch_node(self, region: str, eks_cluster: str, name: str, patch: JsonObject) -> None:
-        """Change a node of it."""
+        """Change a node of a cluster."""
         ...
 
     def run_pod(self, region: str, eks_cluster: str, pod: JsonObject) -> JsonObject | None:
-        """The status of a pod that a node runs; None for one that nobody runs."""
+        """Return the status of a pod on a node; None without a node."""
         ...
 
 
 def prefix(account: str) -> str:
-    """What the paths of an account's clusters begin with."""
+    """Prefix of the paths of clusters."""
     return PREFIX if account == SANDBOX_ACCOUNT else f"{PREFIX}{account}/"
 
 
 class KubernetesApi:
-    """A WSGI application for everything below PREFIX; `clusters` and `nodes` are those of an account."""
+    """A WSGI application for all paths below PREFIX. `clusters` and `nodes` return those of an account."""
 
     def __init__(self, clusters: Callable[[str], Eks], nodes: Callable[[str], Nodes]):
         self.clusters, self.nodes = clusters, nodes
@@ -57,7 +57,7 @@ class KubernetesApi:
         request = Request(environ)
         try:
             parts = [unquote(part) for part in request.path.removeprefix(PREFIX).split("/") if part]
-            # No region is a number, so a number in its place is an account.
+            # A number before the region is an account.
             account = parts.pop(0) if parts and parts[0].isdecimal() else SANDBOX_ACCOUNT
             region, cluster, *path = parts
             store = self.clusters(account).kubernetes.store(region, cluster)
@@ -77,7 +77,7 @@ class KubernetesApi:
         return Response(json.dumps(answer), status, content_type="application/json")(environ, start_response)
 
     def _authorize(self, request: Request, account: str, region: str, cluster: str) -> None:
-        """Refuse a caller that is no user of the cluster."""
+        """Refuse a caller without access to the cluster."""
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         try:
             user_of(self.clusters(account), region, cluster, token)
@@ -87,7 +87,7 @@ class KubernetesApi:
     def _serve(
         self, request: Request, store: KubernetesStore, path: list[str], object_key: ObjectKey
     ) -> tuple[int, Any]:
-        """Answer a request to one cluster's API: discovery, and objects."""
+        """Answer a request to a cluster's API for discovery or objects."""
         match path:
             case ["version"]:
                 major, minor = store.version.split(".")[:2]
@@ -143,13 +143,13 @@ class KubernetesApi:
             manifest = _body(request)
             return 201, self._run(object_key, store.create(manifest, namespace or "default"))
         reference = {"apiVersion": api_version, "kind": kind, "metadata": {"name": rest[1], "namespace": namespace}}
-        # Nodes are not in the store: they follow from the clusters of HyperPod at this moment.
+        # Nodes are not in the store: HyperPod's clusters have the current ones.
         current = store.objects.get(store.key(reference)) or next(
             (item for item in extra if item["metadata"]["name"] == rest[1]), None
         )
         if request.method == "DELETE":
             return 200, store.delete(reference, namespace)
-        # Server-side apply makes what is missing; every other patch needs something to change.
+        # Server-side apply creates a missing object; other patches require an existing one.
         if current is None and not (request.method == "PATCH" and "apply" in (request.content_type or "")):
             raise ApiError(404, "NotFound", f'{rest[0]}{"." + group if group else ""} "{rest[1]}" not found')
         if request.method == "GET":
@@ -176,13 +176,13 @@ def _body(request: Request) -> JsonObject:
 
 
 def _versioned(node: JsonObject) -> JsonObject:
-    """A node with a version that is another one after every change of it."""
+    """Return a node with a resource version that each change of it changes."""
     version = str(zlib.crc32(json.dumps(node, sort_keys=True).encode()))
     return node | {"metadata": node["metadata"] | {"resourceVersion": version}}
 
 
 def _check_version(current: JsonObject, patch: JsonObject) -> None:
-    """Refuse a patch of an older version, as an API server does; a version is not part of what changes."""
+    """Refuse a patch of an older resource version, as an API server does, and remove the version from the patch."""
     version, name = (patch.get("metadata") or {}).pop("resourceVersion", None), current["metadata"]["name"]
     if version not in (None, current["metadata"]["resourceVersion"]):
         message = "the object has been modified; please apply your changes to the latest version and try again"
@@ -190,7 +190,7 @@ def _check_version(current: JsonObject, patch: JsonObject) -> None:
 
 
 def _has_fields(item: JsonObject, selector: str) -> bool:
-    """Whether fields have the values that a selector such as `metadata.name=a,spec.nodeName=b` wants."""
+    """Return True if fields match a selector such as `metadata.name=a,spec.nodeName=b`."""
     for part in filter(None, selector.split(",")):
         path, _, requested = part.replace("==", "=").partition("=")
         value: Any = item

@@ -1,7 +1,7 @@
 """Prepares moto's imports: import this module before any other that imports moto's services.
 
-On import, the EC2 of moto reads the offers of instance types of all regions (47 MB; `services.zones` reads a region's)
-and the endpoints of all services by a session of its own (7 MB; `protocol.models` shares them).
+On import, moto's EC2 would read the instance types of all regions (47 MB), of which `services.zones` reads single
+regions, and the endpoints of all services in a new session (7 MB), which `protocol.models` shares.
 """
 
 import moto.utilities.utils as moto_utilities

@@ -1,8 +1,8 @@
-"""Service jobs of AWS Batch: SageMaker training jobs that wait in the queues that stacks have made.
+"""Service jobs of AWS Batch: SageMaker training jobs in the queues of deployed stacks.
 
-The sandbox has no instances for them, so a job stays RUNNABLE until somebody terminates it; what Batch refuses when it
-is submitted is refused. Source: botocore 1.44.5, service models of Batch and SageMaker; words marked (sandbox) are
-ours.
+The sandbox has no instances for them, so a job stays RUNNABLE until a user terminates it. Submissions are checked as
+Batch checks them. Source: botocore 1.44.5, service models of Batch and SageMaker; messages marked (sandbox) are
+podwright's.
 """
 
 import json
@@ -28,14 +28,14 @@ _STAYS: Final = "The sandbox has no instances for training jobs (sandbox)"
 
 
 class TrainingJobQueues:
-    """The service jobs of an account by region and id."""
+    """The service jobs of an account, by region and id."""
 
     def __init__(self, cloudformation: CloudFormation, account: str) -> None:
         self.cloudformation, self.account = cloudformation, account
         self.regions: dict[str, dict[str, JsonObject]] = defaultdict(dict)
 
     def submit_service_job(self, region: str, arguments: JsonObject) -> JsonObject:
-        """Put a job into a queue. Refused without the queue or the share, or for a payload that SageMaker refuses."""
+        """Submit a job to a queue. Refuses an unknown queue or share, and a payload that SageMaker would refuse."""
         queue = self._queue(region, arguments["jobQueue"])
         shares = {
             item.properties["QuotaShareName"]: item
@@ -63,17 +63,17 @@ class TrainingJobQueues:
         return picked(job, "jobArn", "jobId", "jobName")
 
     def describe_service_job(self, region: str, arguments: JsonObject) -> JsonObject:
-        """One job."""
+        """Return a job."""
         return {key: value for key, value in self._job(region, arguments["jobId"]).items() if key != "clientToken"}
 
     def list_service_jobs(self, region: str, arguments: JsonObject) -> JsonObject:
-        """The jobs of a queue with one status, RUNNING unless another is asked for."""
+        """Return the jobs of a queue with a status, by default RUNNING."""
         queue, status = self._queue(region, arguments["jobQueue"]), arguments.get("jobStatus", "RUNNING")
         jobs = [job for job in self.regions[region].values() if job["jobQueue"] == queue.physical_id]
         return {"jobSummaryList": [picked(job, *_SUMMARY) for job in jobs if job["status"] == status]}
 
     def terminate_service_job(self, region: str, arguments: JsonObject) -> JsonObject:
-        """End a job; one that has ended stays as it is."""
+        """Terminate a job, unless it has ended."""
         job = self._job(region, arguments["jobId"])
         if job["status"] not in ("SUCCEEDED", "FAILED"):
             ended = int(now().timestamp() * 1000)
@@ -92,7 +92,7 @@ class TrainingJobQueues:
         raise refuse("ClientException", f"Job queue {name} does not exist (sandbox)")
 
     def _made(self, region: str, resource_type: str) -> Iterator[Any]:
-        """The resources of a type that stacks of the region have made."""
+        """Return the resources of a type in the stacks of a region."""
         for stack in list(self.cloudformation.region(region).stacks.values()):
             for item in stack.resources.values():
                 if item.resource_type == resource_type and item.status.endswith("_COMPLETE"):

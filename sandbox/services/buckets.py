@@ -1,7 +1,7 @@
-"""Buckets as S3 has them since January 2023: encrypted with S3's own keys unless the user chose others.
+"""Default encryption of buckets, which S3 applies since January 2023, and storage of large objects in files.
 
-moto holds objects in memory and in temporary files, and reads all of them whenever its state is pickled. Here a large
-object is a file that its digest names, and a pickle has the digest.
+moto holds objects in memory and temporary files, and reads all of them when its state is pickled. This module writes a
+large object to a file that its digest names, and the pickle contains the digest.
 
 Source: Amazon S3 User Guide, "Default encryption FAQ".
 """
@@ -24,13 +24,13 @@ _OWN_KEYS = {"Rule": {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AE
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The content of a large object, as a pickle has it."""
+    """The content of a large object for pickling."""
 
     digest: str
 
 
 def mount(contents: Contents) -> None:
-    """Replace moto's answer for buckets without a choice by S3's, and write large objects to `contents`."""
+    """Let moto answer for buckets without encryption settings as S3 does, and write large objects to `contents`."""
 
     def chosen_or_own(self: S3Backend, bucket_name: str) -> dict[str, Any]:
         return _encryption(self, bucket_name) or _OWN_KEYS

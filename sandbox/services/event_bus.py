@@ -1,7 +1,7 @@
-"""EventBridge's default bus: events of an account's services reach the targets of the rules that match them.
+"""EventBridge's default bus, which sends events of an account's services to the targets of matching rules.
 
-moto keeps the rules and matches patterns. Lambda functions run for real, and topics and queues get their message, which
-moto keeps; nobody gets mail. Input transformers are moto's.
+moto stores the rules, matches patterns and transforms inputs. Lambda functions run. Topics and queues get a message,
+which moto stores; no mail is sent.
 """
 
 import json
@@ -28,14 +28,14 @@ class EventBus:
     def __init__(self, clients: Clients) -> None:
         self.clients = clients
         self._last: dict[str, datetime] = {}
-        """When each rule with a rate was last due, by its ARN."""
+        """Last due time of each rule with a rate, by its ARN."""
 
     def listens(self, region: str) -> bool:
-        """Whether a rule of the region waits for events."""
+        """Return True if a rule of the region matches events."""
         return any(rule.event_pattern.get_pattern() for rule in self._rules(region))
 
     def send(self, region: str, detail_type: str, resource: str, detail: JsonObject) -> None:
-        """Send an event of SageMaker; targets that do not take it are named in the log, as a dead letter would be."""
+        """Send an event of SageMaker to the targets of matching rules, and log those that fail."""
         event = _event(self.clients.account, region, "aws.sagemaker", detail_type, resource, detail)
         for rule in self._rules(region):
             if rule.state == "ENABLED" and rule.event_pattern.matches_event(event):  # pyrefly: ignore[bad-argument-type]
@@ -46,11 +46,11 @@ class EventBus:
             try:
                 self._deliver(region, target, event)
             except (ClientError, BotoCoreError):
-                # None may keep the others from their event.
+                # The other targets still get the event.
                 _LOG.exception("rule %s: %s did not take an event", rule.name, target["Arn"])
 
     def tick(self) -> None:
-        """Send what rules with a rate are due; one that is new waits for a whole period first."""
+        """Send the events of rules with a rate that are due. A new rule first waits for a whole period."""
         timestamp = datetime.now(UTC)
         for region in list(events_backends[self.clients.account]):
             for rule in self._rules(region):
@@ -68,7 +68,7 @@ class EventBus:
         return list(known[region].event_buses["default"].rules.values()) if region in known else []
 
     def _deliver(self, region: str, target: JsonObject, event: JsonObject) -> None:
-        """Hand an event to a target, transformed as its rule says."""
+        """Send an event to a target, with the transformation of its rule."""
         service, name = target["Arn"].split(":")[2], target["Arn"].rsplit(":", 1)[-1]
         transformer = target.get("InputTransformer", {})
         specified: Any = event

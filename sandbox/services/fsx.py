@@ -1,8 +1,8 @@
 # ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
-"""Amazon FSx: file systems and data repository associations, with the rules that the service holds them to.
+"""Amazon FSx: file systems and data repository associations, with the rules of the service.
 
-moto's FSx accepts everything and knows no associations; this service replaces it. A file system puts a network
-interface into its subnet, as in AWS, so a file system that is kept keeps its subnet and security groups too.
+It replaces moto's FSx, which accepts everything and has no associations. As in AWS, a file system has a network
+interface in its subnet, so that subnet and its security groups cannot be deleted while it exists.
 
 Sources: botocore 1.44.5's documentation of FSx (capacity, throughput, metadata, EFA, associations).
 """
@@ -18,15 +18,15 @@ from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
 from ..protocol.service import OwnResponse, Refusal, refuse
 
-# MB/s/TiB of PERSISTENT_2 SSD storage to the capacity step in GiB of a file system with EFA.
+# Capacity step in GiB of a file system with EFA, by MB/s/TiB of PERSISTENT_2 SSD storage.
 _EFA_STEPS = {125: 38_400, 250: 19_200, 500: 9_600, 1000: 4_800}
-# Links to S3 of one file system, beyond which FSx refuses another.
+# Maximum number of data repository associations of a file system.
 _MOST_ASSOCIATIONS = 8
 
 
 @dataclass
 class FileSystem:
-    """A file system, as DescribeFileSystems shows it, and the network interfaces that it has in the VPC."""
+    """A file system as DescribeFileSystems returns it, and its network interfaces."""
 
     description: JsonObject
     interfaces: list[str] = field(default_factory=list)
@@ -41,14 +41,14 @@ class Fsx:
         self.associations: dict[tuple[str, str], JsonObject] = {}
 
     def find(self, region: str, identifier: str) -> FileSystem:
-        """A file system; raises FileSystemNotFound."""
+        """Return a file system. Raises FileSystemNotFound."""
         result = self.file_systems.get((region, identifier))
         if result is None:
             raise refuse("FileSystemNotFound", f"File system '{identifier}' does not exist.")
         return result
 
     def create(self, region: str, values: JsonObject, identifier: str = "") -> FileSystem:
-        """Create a file system, of this id or of any; raises BadRequest for what the service refuses."""
+        """Create a file system, with a random id unless one is given. Raises BadRequest."""
         kind = values["FileSystemType"]
         if kind == "LUSTRE":
             check_lustre(values)
@@ -127,7 +127,7 @@ class Fsx:
 
 
 def _overlap(first: str, second: str) -> bool:
-    # With the slash at the end: /data2 is no part of /data.
+    # With a slash at the end, since /data2 is outside of /data.
     a, b = (path.rstrip("/") + "/" for path in (first, second))
     return a.startswith(b) or b.startswith(a)
 
@@ -137,7 +137,7 @@ def _bad(message: str) -> Refusal:
 
 
 def check_openzfs(values: JsonObject) -> None:
-    """Raises BadRequest for subnets and routes that an OpenZFS file system of this deployment type does not take."""
+    """Raise BadRequest for subnets and routes that this deployment type of OpenZFS does not accept."""
     settings = values["OpenZFSConfiguration"]
     if settings["DeploymentType"] == "MULTI_AZ_1":
         if len(values["SubnetIds"]) != 2 or settings.get("PreferredSubnetId") not in values["SubnetIds"]:
@@ -149,7 +149,7 @@ def check_openzfs(values: JsonObject) -> None:
 
 
 def check_lustre(values: JsonObject) -> None:
-    """The rules that FSx for Lustre applies when a file system is created; raises BadRequest."""
+    """Check the rules of FSx for Lustre for a new file system. Raises BadRequest."""
     lustre, storage = values.get("LustreConfiguration", {}), values.get("StorageType", "SSD")
     deployment, capacity = lustre.get("DeploymentType", "SCRATCH_1"), values.get("StorageCapacity")
     efa, metadata = bool(lustre.get("EfaEnabled")), lustre.get("MetadataConfiguration")
@@ -228,14 +228,14 @@ class FsxResponse(OwnResponse):
         return ActionResult(self.service.delete(self.region, self._get_param("FileSystemId")))
 
     def describe_backups(self) -> ActionResult:
-        # Nobody's backup window ever comes here.
+        # The sandbox makes no backups by schedule.
         return ActionResult({"Backups": []})
 
     def create_data_repository_association(self) -> ActionResult:
         return ActionResult({"Association": self.service.associate(self.region, self.arguments())})
 
     def describe_data_repository_associations(self) -> ActionResult:
-        """Data repository associations by id or by file system."""
+        """Return data repository associations by id or by file system."""
         systems = {
             value
             for item in self._get_param("Filters") or []

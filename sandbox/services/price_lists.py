@@ -1,7 +1,7 @@
-"""AWS Price List: what instances, gateways, endpoints and file systems cost, by the prices that podwright has.
+"""AWS Price List: podwright's prices of instances, gateways, endpoints and file systems.
 
-HyperPod's own prices are products of AmazonSageMaker whose component is Cluster, those of EC2 products of AmazonEC2. Of
-attributes a product has those that podwright knows; SKUs are made up. What podwright has no price of is in no list.
+HyperPod's prices are products of AmazonSageMaker with the component Cluster, those of EC2 are products of AmazonEC2. A
+product has the attributes that podwright uses, and a synthetic SKU.
 """
 
 import hashlib
@@ -18,21 +18,21 @@ from ...config.catalog.prices import OnDemand, on_demand, price_products, servic
 from ..protocol.json_objects import JsonObject
 from ..protocol.service import refuse
 
-# The code of terms without commitment, and of their rate. Source: AWS Price List API, example of GetProducts.
+# Codes of on-demand terms and of their rate. Source: AWS Price List API, example of GetProducts.
 _TERM: Final = "JRTCKXETXF"
 _RATE: Final = "6YS6EN2CT7"
 _FORMAT: Final = "aws_v1"
-# The services with prices of instances, and what their prices are called in the catalog.
+# Services with prices of instances, with the name of their prices in the catalog.
 _INSTANCES: Final = {"AmazonEC2": "ec2", "AmazonSageMaker": "hyperpod"}
-# What lists call the units of prices that are for a month; all others are for an hour.
+# Units of monthly prices in price lists. All other prices are per hour.
 _UNITS: Final = {"GB-month": "GB-Mo", "MB/s-month": "MiBps-Mo"}
 
 
 class PriceLists:
-    """The Price List API. Its prices are everybody's, and it is in few regions, about all of which it tells."""
+    """The Price List API. A few regions serve it, each with the prices of all regions."""
 
     def get_products(self, region: str, arguments: JsonObject) -> JsonObject:
-        """The products of a service that match every filter, each as the text of a JSON object."""
+        """Return the products of a service that match every filter, each as JSON text."""
         _check_region(region)
         filters = arguments.get("Filters", [])
         for kind in [each["Type"] for each in filters]:
@@ -44,7 +44,7 @@ class PriceLists:
         return {"FormatVersion": _FORMAT, "PriceList": [json.dumps(product) for product in page], **more}
 
     def describe_services(self, region: str, arguments: JsonObject) -> JsonObject:
-        """The services that have prices here, and the attributes that tell their products apart."""
+        """Return the services with prices, and the attributes of their products."""
         _check_region(region)
         services = sorted({*_INSTANCES, *(product.service for product in price_products().values())})
         codes = [code for code in services if code == arguments.get("ServiceCode", code)]
@@ -55,7 +55,7 @@ class PriceLists:
         return {"FormatVersion": _FORMAT, "Services": known, **more}
 
     def get_attribute_values(self, region: str, arguments: JsonObject) -> JsonObject:
-        """The values that an attribute has among the products of a service."""
+        """Return the values of an attribute of a service's products."""
         _check_region(region)
         values = _values(arguments["ServiceCode"]).get(arguments["AttributeName"], set())
         page, more = _page(sorted(values), arguments)
@@ -63,7 +63,7 @@ class PriceLists:
 
 
 def _check_region(region: str) -> None:
-    """Refuse a region that has no endpoint of this API: in AWS its name leads nowhere."""
+    """Refuse a region without an endpoint of this API, whose name AWS's DNS does not resolve."""
     if region not in _regions():
         where = f"the Price List API is in {', '.join(_regions())} (sandbox)"
         raise refuse("InvalidSignatureException", f"Credential should be scoped to a valid region: {where}")
@@ -83,7 +83,7 @@ def _page(items: list[Any], arguments: JsonObject) -> tuple[list[Any], JsonObjec
 
 
 def _products(service: str) -> Iterator[JsonObject]:
-    """The products of a service; none of one that podwright has no prices of."""
+    """Return the products of a service; empty if podwright has no prices for it."""
     for item in on_demand():
         if _INSTANCES.get(service) == item.price.basis:
             yield _instance(service, item)
@@ -100,7 +100,7 @@ def _products(service: str) -> Iterator[JsonObject]:
 
 @cache
 def _values(service: str) -> dict[str, set[str]]:
-    """The values of each attribute of a service's products."""
+    """Return the values of each attribute of a service's products."""
     values: dict[str, set[str]] = {}
     for product in _products(service):
         for name, value in product["product"]["attributes"].items():
@@ -109,7 +109,7 @@ def _values(service: str) -> dict[str, set[str]]:
 
 
 def _fields(product: JsonObject) -> JsonObject:
-    """What filters may ask for."""
+    """Return the attributes that filters may name."""
     beside = {key: value for key, value in product["product"].items() if isinstance(value, str)}
     return product["product"]["attributes"] | beside | {"ServiceCode": product["serviceCode"]}
 
@@ -121,7 +121,7 @@ def _instance(service: str, item: OnDemand) -> JsonObject:
 
 
 def _product(attributes: dict[str, str], region: str, price: tuple[float, str, str], day: str) -> JsonObject:
-    """A product with its price, unit and description, as an offer file has it."""
+    """Return a product with its price, unit and description, in the form of an offer file."""
     (usd, unit, words), service = price, attributes["servicecode"]
     sku = hashlib.sha256(f"{service} {sorted(attributes.items())} {region}".encode()).hexdigest()[:16].upper()
     term, rate = f"{sku}.{_TERM}", f"{sku}.{_TERM}.{_RATE}"
@@ -153,7 +153,7 @@ def _product(attributes: dict[str, str], region: str, price: tuple[float, str, s
 
 
 def _of_instance(item: OnDemand) -> dict[str, str]:
-    """The attributes of a Linux instance of EC2 on shared hardware."""
+    """Return the attributes of an EC2 instance with Linux on shared hardware."""
     name, known = item.instance_type.removeprefix("ml."), catalog().get(item.instance_type)
     gpus = {"gpu": str(known.accelerator_count)} if known.accelerator_vendor == "nvidia" else {}
     return {
@@ -175,7 +175,7 @@ def _of_instance(item: OnDemand) -> dict[str, str]:
 
 
 def _of_node(item: OnDemand) -> dict[str, str]:
-    """The attributes of a node of HyperPod."""
+    """Return the attributes of a HyperPod node."""
     known = catalog().get(item.instance_type)
     return {
         "servicecode": "AmazonSageMaker",
@@ -194,7 +194,7 @@ def _place(region: str) -> dict[str, str]:
 
 
 def _usage(region: str, kind: str) -> dict[str, str]:
-    """The usage type; EC2's in us-east-1 goes without the region's code."""
+    """Return the usage type, which for EC2 in us-east-1 lacks the region's code."""
     if not kind:
         return {}
     if region == "us-east-1" and kind.startswith(("BoxUsage", "NatGateway")):

@@ -1,8 +1,8 @@
 # ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
-"""Service Quotas: the quotas that podwright knows by name, with values that a person may set.
+"""Service Quotas, with synthetic quota codes and with values that a user of the sandbox can change.
 
-There is plenty of everything until somebody says otherwise, and then HyperPod keeps to it: `PUT /podwright/quotas`
-takes `{"sagemaker": {"ml.p5.48xlarge for cluster usage": 0}}`, `GET` shows what was set. Their codes are made up.
+By default all values are high. `PUT /podwright/quotas` with `{"sagemaker": {"ml.p5.48xlarge for cluster usage": 0}}`
+changes one, which HyperPod then applies. `GET` returns the changed values.
 """
 
 import hashlib
@@ -27,13 +27,13 @@ _VALUES = TypeAdapter(dict[str, dict[str, NonNegativeFloat]])
 
 
 class Quotas:
-    """The values that were set, by service code and name; they hold in every region."""
+    """Changed values by service code and name, for all regions."""
 
     def __init__(self) -> None:
         self.values: dict[str, dict[str, float]] = {}
 
     def of(self, service: str) -> dict[str, float]:
-        """The value of each quota of a service."""
+        """Return the value of each quota of a service."""
         instance_types = [row.name for row in catalog()]
         known = {
             quota.named(instance_type)
@@ -44,7 +44,7 @@ class Quotas:
         return dict.fromkeys(sorted(known), _PLENTY) | self.values.get(service, {})
 
     def limit(self, service: str, name: str) -> float | None:
-        """The value that somebody set; None where nobody did."""
+        """Return a changed value; None for a default."""
         return self.values.get(service, {}).get(name)
 
     def serve(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -61,7 +61,7 @@ class Quotas:
 
 
 class QuotasResponse(ServiceQuotasResponse):
-    """Service Quotas' API: the quotas that podwright knows are ours, the defaults of other services moto's."""
+    """The Service Quotas API, with podwright's quotas, and moto's defaults for other services."""
 
     service: ClassVar[Quotas]
 
@@ -111,7 +111,7 @@ class QuotasResponse(ServiceQuotasResponse):
 
 
 def _check(values: dict[str, dict[str, float]]) -> None:
-    """Raise ValueError for a service or a quota that podwright does not know by name."""
+    """Raise ValueError for the name of an unknown service or quota."""
     check_known("service", values, sorted({quota.service for quota in quotas().values()}))
     types = [row.name for row in catalog()]
     for service, named in values.items():

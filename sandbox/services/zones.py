@@ -1,4 +1,4 @@
-"""Regions and availability zones as EC2 of the sandbox knows them."""
+"""Regions and availability zones of the sandbox's EC2."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -23,14 +23,14 @@ ZONE_IDS: Final[dict[str, tuple[str, ...]]] = {
 
 
 def zones_near(zone_id: str) -> tuple[str, ...]:
-    """The zones of the region that a zone's id begins with; those of all regions where none does."""
+    """Return the zones of the region whose prefix a zone's id has; those of all regions if the prefix is unknown."""
     prefix = zone_id.partition("-")[0]
     near = [ids for ids in ZONE_IDS.values() if ids[0].startswith(f"{prefix}-")]
     return near[0] if near else tuple(itertools.chain.from_iterable(ZONE_IDS.values()))
 
 
 class _Offerings(Mapping[str, list[dict[str, str]]]):
-    """The offers of instance types by region, each read when somebody asks; all together have 40 MB."""
+    """The offered instance types by region, each read at its first use; all together take 40 MB."""
 
     def __init__(self, location_type: str, regions: frozenset[str]):
         self.location_type, self.regions = location_type, regions
@@ -54,6 +54,6 @@ def _offered(location_type: str, region: str) -> list[dict[str, str]]:
 
 
 def mount() -> None:
-    """Take the place of the offers that moto holds."""
+    """Replace moto's offers."""
     for location_type, regions in INSTANCE_TYPE_OFFERINGS.items():
         INSTANCE_TYPE_OFFERINGS[location_type] = _Offerings(location_type, frozenset(regions))

@@ -1,7 +1,7 @@
-"""A conversation with the server, played by the SDK's own client over standard input and output, and its transcript.
+"""A conversation between the SDK's client and the server over standard input and output, and its transcript.
 
-What a person says and the calls that a model makes of it are written here; replies, questions and what is refused come
-from the server. Ids, which differ from run to run, are cut.
+The tests contain the sentences of the person and the calls of the model. Replies, questions and refusals come from the
+server. The transcript has short names instead of ids, which differ in each run.
 """
 
 import json
@@ -28,7 +28,7 @@ Reply = dict[str, Any]
 
 
 class Conversation:
-    """One client of one server, and what both said."""
+    """A client of one server, and the transcript of their conversation."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -36,11 +36,11 @@ class Conversation:
         self._ids: dict[str, str] = {}
         self.typed = ""
         self.told: dict[str, list[str]] = {}
-        """What tools said meanwhile, by their names; no part of the transcript, as it depends on how long they take."""
+        """Progress messages by tool. They depend on the duration of a call, so the transcript omits them."""
 
     @classmethod
     async def begun(cls, stack: AsyncExitStack, project: Path, *options: str, mode: str = "auto") -> "Conversation":
-        """A client whose server works on a project, with the options of `podwright mcp`."""
+        """Start a server for a project, with options of `podwright mcp`, and connect a client."""
         words = ["-P", "-m", "podwright.operations.cli", "mcp", "--project", str(project), *options]
         server = StdioServerParameters(command=sys.executable, args=words, env=dict(os.environ), cwd=project)
         holder: list[Conversation] = []
@@ -53,11 +53,11 @@ class Conversation:
         return holder[0]
 
     def says(self, sentence: str) -> None:
-        """What the person says to the model."""
+        """Add a sentence of the person."""
         self.lines += ["", f"person   {sentence}"]
 
     async def call(self, name: str, show: Callable[[Reply], str] | None = None, **arguments: Any) -> Reply:
-        """A call that the model makes; the reply's structure, which is written down as `show` has it."""
+        """Call a tool as the model, and add the reply as `show` formats it. Returns the structured reply."""
         self.lines.append(f"model    {name} {self._masked(json.dumps(arguments))}")
         messages = self.told.setdefault(name, [])
 
@@ -75,7 +75,7 @@ class Conversation:
         return reply
 
     def types(self, word: str) -> None:
-        """What the person types when asked next."""
+        """Set the person's answer to the next question."""
         self.typed = word
 
     def _answered(self, question: str) -> ElicitResult:
@@ -88,7 +88,7 @@ class Conversation:
         self.lines += [f"{who:<9}{first}", *(f"{'':9}{line}" for line in others)]
 
     def _masked(self, text: str) -> str:
-        """Ids by their order: the same id is the same name again."""
+        """Replace each id by a name with its order of appearance."""
         for id in _ID.findall(text):
             self._ids.setdefault(id, f"id-{len(self._ids) + 1}")
         text = _ID.sub(lambda match: self._ids[match[0]], text)

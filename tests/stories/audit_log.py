@@ -1,4 +1,4 @@
-"""Who wrote what decides over jobs and pods, by the API server's audit log."""
+"""Reads from the API server's audit log which users wrote the objects that decide about jobs and pods."""
 
 import json
 from collections.abc import Iterator, Mapping, Set
@@ -10,11 +10,11 @@ KUBERNETES: Final = frozenset(
     f"{_ACCOUNT}kube-system:{name}"
     for name in ("daemon-set-controller", "replicaset-controller", "job-controller", "generic-garbage-collector")
 )
-"""Kubernetes' own controllers that make pods, and clean up."""
+"""Kubernetes' controllers that create pods and delete orphans."""
 KUEUE: Final = f"{_ACCOUNT}kueue-system:kueue-controller-manager"
 JOBS: Final = f"{_ACCOUNT}kube-system:job-controller"
 STAND_IN: Final = f"{_ACCOUNT}aws-hyperpod:podwright-training-operator"
-"""podwright's own operator of HyperPodPyTorchJob; the log has the content of what it writes of Workloads."""
+"""podwright's operator of HyperPodPyTorchJob. The log contains the bodies of its writes to Workloads."""
 TRAINING_OPERATOR: Final = f"{_ACCOUNT}kubeflow:training-operator"
 BINDER: Final = f"{_ACCOUNT}kai-scheduler:binder"
 PODGROUPER: Final = f"{_ACCOUNT}kai-scheduler:pod-grouper"
@@ -24,7 +24,7 @@ SCHEDULER: Final = "system:kube-scheduler"
 
 
 def writers(log: Path) -> dict[str, set[str]]:
-    """The users that wrote each resource and subresource, such as `pods/binding`; refused writes count, too."""
+    """Return the users that wrote each resource or subresource, such as `pods/binding`. Refused writes count."""
     users: dict[str, set[str]] = {}
     for event in _events(log):
         target = event["objectRef"]
@@ -34,7 +34,7 @@ def writers(log: Path) -> dict[str, set[str]]:
 
 
 def check_writers(log: Path, allowed: Mapping[str, Set[str]]) -> None:
-    """Fail where others wrote than are allowed to, by resource, or where something was written by nobody."""
+    """Fail if another user than the allowed ones wrote a resource, or no user wrote one of them."""
     actual = writers(log)
     assert actual.keys() == allowed.keys()
     assert {
@@ -43,9 +43,9 @@ def check_writers(log: Path, allowed: Mapping[str, Set[str]]) -> None:
 
 
 def check_deciders(log: Path, kueue: Set[str]) -> None:
-    """Fail where others than Kueue's deciders admitted or evicted, than the scheduler bound, or where nobody did.
+    """Fail unless only `kueue` changed the status of Workloads and only the default scheduler bound pods.
 
-    Unlike check_writers, it leaves alone who makes pods: a user of the story does, too.
+    Unlike check_writers, it ignores the users that create pods, which include the user of the story.
     """
     actual = writers(log)
     assert actual["workloads/status"] - kueue == set()
@@ -55,7 +55,7 @@ def check_deciders(log: Path, kueue: Set[str]) -> None:
 
 
 def bodies(log: Path, user: str, resource: str) -> list[dict[str, Any]]:
-    """What a user wrote of the status of a resource, where the API server took it."""
+    """Return the bodies of a user's accepted writes to a resource."""
     return [
         event["requestObject"]
         for event in _events(log)
@@ -67,6 +67,6 @@ def bodies(log: Path, user: str, resource: str) -> list[dict[str, Any]]:
 
 
 def _events(log: Path) -> Iterator[dict[str, Any]]:
-    # A full log lies beside the one that is written.
+    # The API server renames a full log and starts another.
     for file in log.parent.glob(f"{log.stem}*{log.suffix}"):
         yield from map(json.loads, file.read_text(encoding="utf-8").splitlines())

@@ -1,6 +1,6 @@
-"""The tables of stories as an API server has them: jobs, quotas of Kueue and of KAI, and UltraServers.
+"""Reads the tables of stories from an API server: jobs, quotas of Kueue and KAI, and UltraServers.
 
-The server is asked by a client in this process: a story waits for its tables with hundreds of requests.
+It uses a client in this process, since a story sends hundreds of requests while it waits for its tables.
 """
 
 import re
@@ -83,7 +83,7 @@ class ClusterNumbers:
 
 
 class ClusterTables:
-    """What one cluster comes to."""
+    """The tables of one cluster."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self._kubeconfig = kubeconfig

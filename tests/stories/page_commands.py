@@ -1,23 +1,23 @@
-"""The commands of the documentation's pages, and what the source of a page says about running them.
+"""The commands of the documentation's pages, and the comments in a page's source about running them.
 
 A fence without a language, or with `sh` or `bash`, holds commands, one a line; a backslash continues a line. In a fence
-with language `console` the lines that begin with `$ ` do. Every other language holds none. Comments of HTML, which no
-reader of the site sees, say the rest. In front of a fence, and from there on, where its commands are run:
+with language `console` the lines that begin with `$ ` do. Fences of other languages hold none. HTML comments, which the
+site does not show, control the rest. Before a fence, for this one and the following ones, the folder:
 
     <!-- run in: an empty folder -->
     <!-- run in: a checkout -->         a clone of this one, which is not set up
-    <!-- run in: a project -->          with the environments of this checkout, and a sandbox, which is also the AWS
-                                        account 111122223333; so begins a page that says nothing
-    <!-- run in: the project NAME -->   one that all pages share which name it; they come in the order of their paths
+    <!-- run in: a project -->          with the environments of this checkout, and a sandbox, which simulates the AWS
+                                        account 111122223333; the default of a page
+    <!-- run in: the project NAME -->   one project for all pages that name it; they run in the order of their paths
 
-In front of a fence, and about this one:
+Before a fence, for this one:
 
-    <!-- not run: REASON -->            none of its commands can be run here
-    <!-- not run: REASON: TEXT -->      nor those that begin with the text
-    <!-- run first: COMMAND -->         what a reader has done before, elsewhere; once in a project
-    <!-- run with: TEXT = COMMAND -->   what the command prints takes the place of the text, which is an example
+    <!-- not run: REASON -->            none of its commands can run here
+    <!-- not run: REASON: TEXT -->      commands that begin with the text cannot run here
+    <!-- run first: COMMAND -->         a preparation of the reader; it runs once in a project
+    <!-- run with: TEXT = COMMAND -->   the text is an example, which the output of the command replaces
     <!-- run exits: STATUS: TEXT -->    commands that begin with the text end with this exit status
-    <!-- run writes: FILE -->           not before commands: the fence is what the reader puts into the file
+    <!-- run writes: FILE -->           the fence is the content of a file, and has no commands
 """
 
 import re
@@ -35,7 +35,7 @@ REASONS: Final = {
     "other system": "It runs on or against another system: a node, a registry, a cluster of Slurm, the internet.",
     "console": "It takes over a terminal: a shell, a question, a display that stays.",
 }
-"""Why a command is not run in the sandbox. The list is closed."""
+"""Allowed reasons for not running a command in the sandbox."""
 
 PROGRAMS: Final = frozenset(
     {
@@ -44,7 +44,7 @@ PROGRAMS: Final = frozenset(
         "torchrun",
     }
 )
-"""What a command of a page begins with. Another program is a line here, or the fence is no fence of commands."""
+"""Programs that commands of pages start. Add a program here, or give its fence another language."""
 
 _PART: Final = re.compile(
     r"^ *<!-- (?P<kind>(?:not )?run\b[a-z ]*)(?:: (?P<value>.*?))? -->$"
@@ -59,17 +59,17 @@ _CONTINUED: Final = re.compile(r" *\\\n *")
 
 
 class PageError(ValueError):
-    """A page says something about running its commands that cannot be meant; the text has the page and the line."""
+    """A comment about running commands is invalid; the message contains the page and the line."""
 
 
 @dataclass(frozen=True)
 class Folder:
-    """Where commands are run."""
+    """A folder for running commands."""
 
     kind: str
     """`project`, `empty` or `checkout`."""
     name: str
-    """Of the project; the page's own where no other shares it."""
+    """Name of the project; by default the name of the page."""
 
 
 @dataclass(frozen=True)
@@ -80,18 +80,18 @@ class Command:
     line: int
     folder: Folder
     mark: str = ""
-    """Why it is not run, one of REASONS; empty for a command that is run."""
+    """The reason for not running it, one of REASONS; empty for a command that runs."""
     status: int = 0
-    """The exit status that is right."""
+    """The expected exit status."""
     first: tuple[str, ...] = ()
-    """What is run before it, once in a project."""
+    """Its preparations, which run once in a project."""
     examples: Mapping[str, str] = field(default_factory=dict)
-    """Texts that are examples, and the commands that print what takes their place."""
+    """Commands whose output replaces an example, by the text of the example."""
 
 
 @dataclass(frozen=True)
 class File:
-    """What a reader puts into a file."""
+    """A file that the reader writes."""
 
     path: str
     line: int
@@ -109,13 +109,13 @@ class Page:
 
     @property
     def commands(self) -> tuple[Command, ...]:
-        """The commands, those that are not run included."""
+        """All commands, including those that do not run."""
         return tuple(part for part in self.parts if isinstance(part, Command))
 
 
 @dataclass(frozen=True)
 class _Note:
-    """A comment that says something about the next fence."""
+    """A comment about the next fence."""
 
     kind: str
     value: str
@@ -123,7 +123,7 @@ class _Note:
 
     @property
     def head(self) -> str:
-        """What stands before the text that commands begin with."""
+        """The part of the value before the text that selects commands."""
         return self.value.partition(": ")[0]
 
     @property
@@ -133,7 +133,7 @@ class _Note:
         return text, command
 
     def concerns(self, text: str) -> bool:
-        """Whether it says something about this command."""
+        """True if it applies to this command."""
         match self.kind:
             case "run first":
                 return True
@@ -144,7 +144,7 @@ class _Note:
 
 
 class _Start(NamedTuple):
-    """Where a fence begins, and where its commands are run."""
+    """The position of a fence, and the folder for its commands."""
 
     page: str
     line: int
@@ -164,11 +164,10 @@ def pages() -> list[Page]:
 
 
 def page(name: str, text: str) -> Page:
-    """A page by its source.
+    """Parse the source of a page.
 
     Raises:
-        PageError: a comment that is none of those above, that stands before no fence or that is about no command; a
-            command of two comments.
+        PageError: A comment has an unknown form, precedes no fence or selects no command, or two select the same one.
     """
     folder, notes, parts = Folder("project", name), list[_Note](), list[Command | File]()
     for part in _PART.finditer(text):
@@ -189,7 +188,7 @@ def page(name: str, text: str) -> Page:
 
 
 def _note(where: str, kind: str, value: str) -> _Note:
-    """What a comment says. Raises PageError."""
+    """Parse a comment. Raises PageError."""
     note = _Note(kind, value, where)
     if kind not in _KINDS or not value:
         raise PageError(f"{where}: the comment `{kind}` is none of {', '.join(f'`{each}: …`' for each in _KINDS)}")
@@ -203,7 +202,7 @@ def _note(where: str, kind: str, value: str) -> _Note:
 
 
 def _folder(name: str, note: _Note) -> Folder:
-    """Where the next commands are run. Raises PageError."""
+    """Return the folder that a comment names. Raises PageError."""
     if note.value in _FOLDERS:
         return Folder(_FOLDERS[note.value], name)
     if project := _PROJECT.fullmatch(note.value):
@@ -212,7 +211,7 @@ def _folder(name: str, note: _Note) -> Folder:
 
 
 def lines(language: str, block: str) -> Iterator[tuple[int, str]]:
-    """The commands of a fence, each with the number of its line in the fence, from 0."""
+    """Yield the commands of a fence, each with its line in the fence, from 0."""
     if language == "console":
         yield from ((n, line[2:]) for n, line in enumerate(block.splitlines()) if line.startswith("$ "))
         return
@@ -228,7 +227,7 @@ def lines(language: str, block: str) -> Iterator[tuple[int, str]]:
 
 
 def _fence(start: _Start, language: str, block: str, notes: list[_Note]) -> Iterator[Command | File]:
-    """The parts of a fence, with what the comments before it say. Raises PageError."""
+    """Yield the parts of a fence, with the comments applied. Raises PageError."""
     yield from (File(note.value, start.line, start.folder, block) for note in notes if note.kind == "run writes")
     of_no_command = [note for note in notes if note.kind != "run writes"]
     for number, text in lines(language, block):
@@ -240,7 +239,7 @@ def _fence(start: _Start, language: str, block: str, notes: list[_Note]) -> Iter
 
 
 def _command(text: str, line: int, start: _Start, about: list[_Note]) -> Command:
-    """A command with the comments about it. Raises PageError."""
+    """Return a command with its comments applied. Raises PageError."""
     ends = [note for note in about if note.kind in ("not run", "run exits")]
     if len(ends) > 1:
         raise PageError(f"{start.page}:{line}: two comments are about `{text}`")

@@ -1,4 +1,4 @@
-"""Runs the commands of the documentation's pages, as their reader would (see page_commands)."""
+"""Runs the commands of the documentation's pages in their order (see page_commands)."""
 
 import shutil
 import subprocess
@@ -15,38 +15,38 @@ from podwright.operations.aws import sandbox_server as server
 from story import Terminal
 
 ACCOUNT: Final = "111122223333"
-"""The account of the documentation's environments. The sandbox takes its place."""
+"""The account of the documentation's environments, which the sandbox simulates."""
 _NOWHERE: Final = {
     "AWS_ENDPOINT_URL": "http://localhost:1",
     "AWS_ACCESS_KEY_ID": "none",
     "AWS_SECRET_ACCESS_KEY": "none",
     "AWS_EC2_METADATA_DISABLED": "true",
 }
-"""No account, whatever credentials the user has."""
+"""Variables that hide the credentials of the user who runs the tests."""
 _REGION: Final = "us-west-2"
 _SCALE: Final = 0.1
 _TAIL: Final = 2_000
 _COMMAND_SECONDS: Final = 3_600
-"""The whole test suite is one of the commands."""
+"""Limit for a command in seconds. One of them is the whole test suite."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A command that was run."""
+    """The result of a command."""
 
     page: str
     command: Command
     typed: str
-    """With what took the place of examples."""
+    """The command with values in place of the page's examples."""
     status: int | None
-    """Exit status; None for one that did not end in time or could not begin."""
+    """Exit status; None if the command did not start or did not end in time."""
     seconds: float
     output: str
-    """The last of what it printed."""
+    """The end of its output."""
 
     @property
     def right(self) -> bool:
-        """Whether it ended as its page says."""
+        """True if it ended with the exit status that its page states."""
         return self.status == self.command.status
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class Outcome:
 
 @dataclass
 class _Project:
-    """A folder where commands are run, and what was done there."""
+    """A folder in which commands run, with the preparations that were run there."""
 
     terminal: Terminal
     done: set[str] = field(default_factory=set)
@@ -73,12 +73,12 @@ class _Project:
 
 
 def play(pages: Sequence[Page], folder: Path, *, kubernetes: str | None = None) -> Iterator[Outcome]:
-    """Run the commands of pages in their order; those that are marked are left out.
+    """Run the commands of pages in their order, except for those marked as not run.
 
     Args:
-        pages: Whose commands; those that share a project meet there what the ones before left.
+        pages: The pages. Pages that name the same project share its folder and sandbox.
         folder: An empty folder for the projects; each is deleted after the last page that shares it.
-        kubernetes: What clusters of the sandbox have, `real` or `store`; without it the best that is installed.
+        kubernetes: Kind of the sandbox's clusters, `real` or `store`; by default real if the parts are installed.
     """
     parts = [(page.name, part) for page in pages for part in page.parts]
     last = {part.folder: number for number, (_, part) in enumerate(parts)}
@@ -102,12 +102,12 @@ def _close(projects: dict[Folder, _Project], folder: Folder) -> None:
 
 
 def _opened(kind: Folder, folder: Path, kubernetes: str | None) -> _Project:
-    """A folder of that kind. A project has a sandbox, whose account the terminal's variables open."""
+    """Create a folder of a kind. For a project, start a sandbox and set the variables that select its account."""
     home = _home(folder)
     home.mkdir(parents=True)
-    # A refusal by HTTP is a failure, which curl alone does not say.
+    # By default, curl exits with 0 after an HTTP error.
     (home / ".curlrc").write_text("fail-with-body\n")
-    # The CDK's own files are none of a project, whose content a promotion holds on to.
+    # A promotion hashes the project's files, so the CDK's files must be outside.
     variables = {"CURL_HOME": str(home), "CDK_HOME": str(home), "CHECKOUT": str(ROOT)}
     variables |= {"PODWRIGHT_SANDBOX_KUBERNETES": kubernetes} if kubernetes else {}
     if kind.kind == "checkout":
@@ -125,7 +125,7 @@ def _opened(kind: Folder, folder: Path, kubernetes: str | None) -> _Project:
 
 
 def _home(folder: Path) -> Path:
-    """Where curl and the CDK have their settings, beside the folder."""
+    """Return the folder for the settings of curl and the CDK, next to the project."""
     return folder.with_name(f"{folder.name}-home")
 
 
@@ -136,7 +136,7 @@ def _write(project: _Project, file: File) -> None:
 
 
 def _outcome(page: str, command: Command, project: _Project) -> Outcome:
-    """Run one command, and before it what has to be there. What fails there is the command's failure."""
+    """Run a command after its preparations. If one of those fails, the command has failed."""
     start, typed, output = time.perf_counter(), command.text, ""
     status: int | None = None
     try:

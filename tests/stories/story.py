@@ -1,9 +1,9 @@
-"""A story: a scenario's page, executed as a user would, and compared with what the API server holds.
+"""Plays a scenario's page: runs its commands, and compares its tables with the API server's objects.
 
-A block of commands is typed line by line. Each table after it, up to the next block, is what the cluster must come to,
-as the API server has it: a table whose first column is `Job` has all jobs, one of `Team` all quotas of
-Kueue, one of `Project` all of KAI's, and one of `UltraServer` all of these. One of `Slurm job` has what squeue shows,
-as `podwright jobs` reads it.
+The commands of a block run line by line. The tables between a block and the next one are the state that the cluster
+must reach. The first column of a table selects its rows: `Job` for all jobs, `Team` for all quotas of Kueue, `Project`
+for all queues of KAI, `UltraServer` for all UltraServers, and `Slurm job` for the jobs of squeue as `podwright jobs`
+reads them.
 """
 
 import json
@@ -35,30 +35,30 @@ _MOVING: Final = "the cluster changes while its numbers are read"
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 QUIET_SECONDS: Final = 10.0
-"""Seconds in which nothing may happen, where a test shows that an engine is needed."""
+"""Seconds without any change, in tests that show that an engine is required."""
 
 Row = dict[str, str]
 
 
 class Different(AssertionError):
-    """The cluster did not come to what the story tells."""
+    """The cluster did not reach the state that the story shows."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """Commands, and the tables that follow from them."""
+    """A block of commands and the tables that it leads to."""
 
     commands: list[str]
     tables: list[list[Row]] = field(default_factory=list)
 
 
 def page(scenario: str) -> str:
-    """What a scenario's page says."""
+    """Return the text of a scenario's page."""
     return (ROOT / f"docs/scenarios/{scenario}.md").read_text(encoding="utf-8")
 
 
 def story(scenario: str) -> list[Step]:
-    """The steps of a scenario's page. The first is how one gets there; it has no tables."""
+    """Return the steps of a scenario's page. The first step deploys the scenario and has no tables."""
     steps: list[Step] = []
     for part in _PART.finditer(f"{page(scenario)}\n"):
         if part["block"]:
@@ -85,17 +85,17 @@ def deployed(
     programs: Path | None = None,
     real_nodes: int = 0,
 ) -> Iterator["Terminal"]:
-    """A terminal in a folder with the scenario's files, and with a sandbox of its own in which it is deployed.
+    """Deploy a scenario in a new sandbox, and yield a terminal in the folder of its project.
 
     Args:
-        scenario: The name of its page.
-        folder: An empty one.
-        time_scale: How fast the sandbox's clock goes.
-        changes: Texts of the scenario's file, each there once, and what stands in their place.
-        kubernetes: What clusters of the sandbox have.
-        left_out: Commands of the page's first step that the story does without.
-        programs: A folder of programs that come before others of their names.
-        real_nodes: Nodes of each cluster whose containers run.
+        scenario: Name of its page.
+        folder: Empty folder for the project.
+        time_scale: Factor for the waits of the sandbox.
+        changes: Replacements in the scenario's file, by the text to replace, which occurs once.
+        kubernetes: Kind of the sandbox's clusters, `real`, `store` or `installed`.
+        left_out: Commands of the page's first step that are not run.
+        programs: Folder of programs that replace programs of the same names.
+        real_nodes: Number of real nodes of each cluster.
     """
     shutil.copytree(ROOT / "environments/shared", folder / "environments/shared")
     for name in set(_FILE.findall(page(scenario))):
@@ -115,7 +115,7 @@ def deployed(
 
 
 def _share_assemblies(project: Path) -> None:
-    """Let the projects of all stories use one store, so that a scenario is synthesized once in a run."""
+    """Let the projects of all stories share one store, so that a test run synthesizes each scenario once."""
     shared = Path(os.environ["PODWRIGHT_TEST_ASSEMBLIES"], "stories")
     shared.mkdir(exist_ok=True)
     (project / ".podwright").mkdir()
@@ -130,7 +130,7 @@ def _replace(file: Path, old: str, new: str) -> None:
 
 @contextmanager
 def standing_still(plane: Path, name: str) -> Iterator[None]:
-    """A process of a control plane, by the plane's folder, stands still."""
+    """Stop a process of a control plane with SIGSTOP, and continue it at the end."""
     processes = json.loads((plane / "processes/processes.json").read_text(encoding="utf-8"))
     (pid,) = (process["pid"] for process in processes if process["name"] == name)
     os.kill(pid, signal.SIGSTOP)
@@ -142,16 +142,16 @@ def standing_still(plane: Path, name: str) -> Iterator[None]:
 
 @dataclass
 class Terminal:
-    """Where a user types: a folder with a project, and a shell."""
+    """The terminal of a user: a shell in the folder of a project."""
 
     folder: Path
     exported: dict[str, str] = field(default_factory=dict)
-    """Variables that are set when the first command begins."""
+    """Environment variables of the first command."""
     programs: Path | None = None
-    """A folder of programs that come before others of their names."""
+    """Folder of programs that replace programs of the same names."""
     where: Path | None = field(default=None, init=False)
     variables: dict[str, str] = field(default_factory=dict, init=False)
-    """Where the last command ended, and the variables then; none before the first."""
+    """Working folder and environment variables after the last command; empty before the first."""
 
     @property
     def plane(self) -> Path:
@@ -164,10 +164,10 @@ class Terminal:
         return folder
 
     def play(self, steps: list[Step], seconds: float = CEILING_SECONDS) -> None:
-        """Type the commands of all steps.
+        """Run the commands of all steps, and wait for their tables.
 
         Raises:
-            Different: A command failed, or the cluster did not come to a table in so many seconds.
+            Different: A command failed, or the cluster did not reach the state of a table within `seconds`.
         """
         for step in steps:
             for command in step.commands:
@@ -177,10 +177,10 @@ class Terminal:
                 self.check_numbers(step.commands[-1], seconds)
 
     def check_numbers(self, command: str, seconds: float = CEILING_SECONDS) -> None:
-        """Wait until all of podwright's commands report the same numbers as the API server, and as each other.
+        """Wait until all of podwright's commands report the same numbers as the API server and as each other.
 
         Raises:
-            Different: Two of them did not agree in so many seconds.
+            Different: Two of them still disagreed after `seconds`.
         """
         if "KUBECONFIG" not in (self.variables or self.exported):
             return
@@ -191,10 +191,10 @@ class Terminal:
             time.sleep(_POLL_SECONDS)
 
     def wait(self, command: str, tables: list[list[Row]], seconds: float = CEILING_SECONDS) -> None:
-        """Wait for the tables that follow from a command.
+        """Wait for the tables that a command leads to.
 
         Raises:
-            Different: The cluster did not come to one of them in so many seconds.
+            Different: The cluster did not reach the state of one of them within `seconds`.
         """
         for table in tables:
             self._wait(command, table, seconds)
@@ -209,30 +209,30 @@ class Terminal:
         until(lambda: states().get(job) == state, lambda: f"{job} is not {state}: {states()}")
 
     def comes_to(self, step: Step, row: str) -> None:
-        """Type the commands of a step, and wait for a row that the page does not have."""
+        """Run the commands of a step, and wait for a row that the page does not contain."""
         assert row not in "".join(map(_lines, step.tables)), "the page tells the same"
         for command in step.commands:
             self.type(command)
 
         def tables() -> str:
-            # Until it has come to that.
+            # Between two reads.
             time.sleep(_POLL_SECONDS)
             return "\n".join(_lines(self._table(table)) for table in step.tables)
 
         until(lambda: row in tables(), lambda: f"after `{step.commands[-1]}`:\n{tables()}\n  expected:\n    {row}")
 
     def type(self, command: str) -> str:
-        """Carry out one line. Returns its output. Raises Different where it fails."""
+        """Run one line and return its output. Raises Different if it fails."""
         result = self.run(command)
         if result.returncode:
             raise Different(f"$ {command}\n{result.stdout}{result.stderr}")
         return result.stdout
 
     def run(self, command: str, seconds: float = _COMMAND_SECONDS) -> subprocess.CompletedProcess[str]:
-        """Carry out one line in a shell that continues the last one: in its folder, with what it exported.
+        """Run one line in the working folder and with the environment variables that the last one ended with.
 
         Raises:
-            subprocess.TimeoutExpired: it took longer than so many seconds.
+            subprocess.TimeoutExpired: It took longer than `seconds`.
         """
         programs = [self.programs, Path(sys.executable).parent, tool("kubectl").parent, os.environ["PATH"]]
         path = os.pathsep.join(str(folder) for folder in programs if folder)
@@ -251,24 +251,24 @@ class Terminal:
             try:
                 output, errors = process.communicate(timeout=seconds)
             except (subprocess.TimeoutExpired, KeyboardInterrupt):
-                # With what it started: that would write on into a folder that is about to be deleted.
+                # Its child processes, too: they would write into a folder that is about to be deleted.
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
                 raise
             result = subprocess.CompletedProcess(command, process.returncode, output, errors)
             where, _, variables = state.read().decode().partition("\n")
-        # A shell that somebody killed, or that left with `exit`, says neither; the next one continues the last.
+        # A shell that was killed or ran `exit` reports neither; the next one uses the former values.
         if where:
             self.where = Path(where)
             self.variables = dict(item.split("=", 1) for item in variables.split("\0") if item)
         return result
 
     def delete_jobs(self) -> None:
-        """Delete what was submitted, of every kind."""
+        """Delete the submitted jobs of all kinds."""
         self._cluster.delete_jobs()
 
     def deploy_changed(self, scenario: str, old: str, new: str) -> None:
-        """Change a text of the scenario's file, where it is there once, and deploy that."""
+        """Replace a text that occurs once in the scenario's file, and deploy the changed file."""
         _replace(self.folder / f"environments/{scenario}.yaml", old, new)
         self.type(f"podwright deploy {scenario} --sandbox")
 
@@ -280,7 +280,7 @@ class Terminal:
             time.sleep(_POLL_SECONDS)
 
     def _table(self, expected: list[Row]) -> list[Row]:
-        """A table as the cluster has it, with the columns and in the order of the expected one."""
+        """Return the cluster's state as a table, with the columns and the order of the expected one."""
         first, *columns = expected[0]
         rows = self._slurm_jobs() if first == "Slurm job" else self._cluster.rows(first)
         actual = {row[first]: row for row in rows}
@@ -290,26 +290,26 @@ class Terminal:
 
     @property
     def _cluster(self) -> ClusterTables:
-        """The cluster that kubectl reads, as its administrator reads it."""
+        """Return the tables of the cluster that KUBECONFIG selects, as its administrator."""
         environment = Path((self.variables or self.exported)["KUBECONFIG"]).name
         return ClusterTables(self.plane_of(environment) / "keys/admin.kubeconfig")
 
     def _disagreements(self) -> list[str]:
-        """The numbers on which podwright's commands and the API server disagree now."""
+        """Return the numbers on which podwright's commands and the API server disagree now."""
         before = self._cluster.numbers()
         listed = self._answer("jobs", "--by-priority")
         why = {name: self._answer("why", name) for name in _to_explain(listed["jobs"])}
         status = self._answer("status", "--watch", "--times", "1")
-        # Numbers that change while they are read cannot be compared.
+        # Numbers that change between two reads cannot be compared.
         return disagreements(before, listed, why, status["teams"]) if before == self._cluster.numbers() else [_MOVING]
 
     def _answer(self, verb: str, *words: str) -> dict[str, Any]:
-        """The answer of a command about the cluster that kubectl reads."""
+        """Return the JSON output of a command about the cluster that KUBECONFIG selects."""
         name = Path((self.variables or self.exported)["KUBECONFIG"]).name
         return json.loads(self.type(" ".join(("podwright", verb, name, *words, "--sandbox", "--json"))))
 
     def _slurm_jobs(self) -> Iterator[Row]:
-        """One row for each job that waits or runs."""
+        """Yield a row for each waiting or running job."""
         (file,) = (self.folder / "environments").glob("*.yaml")
         for job in json.loads(self.type(f"podwright jobs {file.stem} --sandbox --json"))["jobs"]:
             yield {
@@ -322,7 +322,7 @@ class Terminal:
 
 
 def _to_explain(jobs: list[dict[str, Any]]) -> list[str]:
-    """The jobs for which `why` is compared: those without all that they ask for, and one of the others."""
+    """Return the jobs for which `why` is compared: all that lack some of their request, and one that has all of it."""
     current = [job for job in jobs if job["state"] not in ("succeeded", "failed")]
     complete = [job["name"] for job in current if job["holds"] == job["asks"]]
     return [*(job["name"] for job in current if job["name"] not in complete), *complete[-1:]]

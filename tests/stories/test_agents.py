@@ -32,7 +32,7 @@ LIMIT = "400000"
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """What `podwright init` makes, with a sandbox of its own."""
+    """The project of `podwright init`, with a sandbox."""
     require_parts("kueue", "training-operator")
     folder = tmp_path_factory.mktemp("agents")
     run(folder, "init", str(folder))
@@ -43,7 +43,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def conversation(project: Path) -> Conversation:
-    """What was said and done."""
+    """The conversation that the tests examine."""
     return asyncio.run(converse(project))
 
 

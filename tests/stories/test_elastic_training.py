@@ -101,7 +101,7 @@ def test_a_preempted_training_saves_within_its_grace_period_and_continues_with_t
     assert preemption.checkpoint == preemption.last
     assert preemption.next == preemption.last + 1
     assert preemption.run.sizes == [2]
-    # No step was taken twice.
+    # The training repeated no step.
     assert sum(map(len, preemption.run.starts)) == len(preemption.run.lines)
 
 

@@ -1,4 +1,4 @@
-"""Some pages, run as their readers would: `bin/bench --only pages` runs all of them."""
+"""Runs the commands of a sample of the documentation's pages. `bin/bench --only pages` runs those of all pages."""
 
 from collections import Counter
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import page_commands
 from page_player import play
 
-# Numbers, an account that is looked at, what is for sale there, and a deployment that is bought.
+# They calculate, read an account, search its training plans, and buy capacity for a deployment.
 SAMPLE = (
     "docs/operator/capacity.md",
     "docs/operator/preflight.md",
@@ -25,7 +25,7 @@ def test_commands_do_what_their_pages_say(tmp_path: Path) -> None:
 
 
 def test_a_command_that_ends_otherwise_is_told(tmp_path: Path) -> None:
-    """Also one that HTTP refuses, one whose preparation fails, and one that continues the last one."""
+    """Its cases include an HTTP error, a failing preparation, and commands that continue in the same shell."""
     text = """
 <!-- run in: an empty folder -->
 <!-- run first: cd absent -->

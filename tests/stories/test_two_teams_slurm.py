@@ -26,7 +26,7 @@ _, *STEPS = story(SCENARIO)
 
 @pytest.fixture(scope="module")
 def terminal(tmp_path_factory: pytest.TempPathFactory, commands: Path) -> Iterator[Terminal]:
-    """A folder with the scenario's file, and a sandbox of its own in which it is deployed."""
+    """The terminal of a user who has deployed the scenario in a sandbox."""
     require(missing() is None, str(missing()))
     folder = tmp_path_factory.mktemp(SCENARIO)
     with deployed(SCENARIO, folder, TIME_SCALE, kubernetes="installed", programs=commands) as user:
