@@ -1,8 +1,8 @@
-"""Taking capacity away: an operation of the sandbox's own, for trying what a deployment does where AWS has none.
+"""Missing capacity, an operation of the sandbox for testing deployments.
 
-`GET /podwright/capacity` lists what is missing, `PUT` replaces the list:
-`[{"zone_id": "usw2-az2", "instance_type": "ml.p5en.48xlarge"}]`; without an instance type the zone has nothing at all.
-Zones and types that nothing has are refused, with those that there are.
+`GET /podwright/capacity` returns the list of missing capacity, `PUT` replaces it:
+`[{"zone_id": "usw2-az2", "instance_type": "ml.p5en.48xlarge"}]`. Without an instance type, the zone has no capacity for
+any type. Unknown zones and types are refused, with the allowed values.
 """
 
 import json

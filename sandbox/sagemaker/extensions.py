@@ -1,8 +1,8 @@
 # ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
 """Extensions of Slurm clusters, such as sagemaker-observability: records that become Active after some seconds.
 
-Nothing is installed. Sources: botocore 1.44.5, service model of SageMaker; SageMaker API Reference,
-UpdateClusterExtension, 2026-11. The versions are made up.
+No software is installed. Sources: botocore 1.44.5, service model of SageMaker; SageMaker API Reference,
+UpdateClusterExtension, 2026-11. The versions are synthetic.
 """
 
 import json
@@ -32,7 +32,7 @@ class ExtensionOperations(SchedulerOperations):
         if not cluster.continuous or "Eks" in cluster.request.get("Orchestrator", {}):
             raise refuse("ValidationException", "Extensions need Slurm and NodeProvisioningMode Continuous (sandbox)")
         for arn, item in cluster.extensions.items():
-            # The token before the name: a repeated call gets its own extension and no conflict with it.
+            # The token is checked before the name, so a repeated call does not conflict with its own extension.
             if item["token"] and item["token"] == self._get_param("ClientToken"):
                 return ActionResult({"ExtensionArn": arn})
             if item["ExtensionName"] == name:
@@ -65,7 +65,7 @@ class ExtensionOperations(SchedulerOperations):
         )
 
     def update_cluster_extension(self) -> ActionResult:
-        """Change an extension's version or configuration; refused while it is being changed."""
+        """Change an extension's version or configuration. Refuses a change during another one."""
         cluster, item = self._found()
         if _status(cluster, item) != "Active":
             raise refuse("ConflictException", "The extension is being changed (sandbox)")
@@ -98,7 +98,7 @@ class ExtensionOperations(SchedulerOperations):
     def _of(self) -> Cluster:
         cluster = self.service.cluster(self.region, self._get_param("ClusterArn"))
         for arn, item in list(cluster.extensions.items()):
-            # Nothing runs meanwhile: what has been deleted goes when somebody looks next.
+            # No thread removes deleted extensions; the next read does.
             if item["verb"] == "Deleting" and _status(cluster, item) != "Deleting":
                 del cluster.extensions[arn]
         return cluster
@@ -132,7 +132,7 @@ class ExtensionOperations(SchedulerOperations):
 
 
 def _status(cluster: Cluster, item: JsonObject) -> str:
-    """Active after some seconds, unless it is on its way out."""
+    """Set the status to Active after some seconds, unless the extension is being deleted."""
     done = item["LastModifiedTime"] + timedelta(seconds=cluster.timing.boot * cluster.timing.scale)
     settled = "Gone" if item["verb"] == "Deleting" else "Active"
     return item["verb"] if now() < done else settled

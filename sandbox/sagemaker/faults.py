@@ -1,18 +1,18 @@
-"""Faults on command: an operation of the sandbox's own, for trying what happens to nodes that break.
+"""Faults of nodes and jobs, an operation of the sandbox.
 
-`GET /podwright/faults` shows what is broken or fails to start. `PUT` changes what it is given, and leaves the rest:
+`GET /podwright/faults` returns the current faults. `PUT` changes the keys that it contains:
 
     {"nodes": [{"node": "i-0123456789abcdef0", "kind": "xid-replace"}]}
     {"lifecycle": {"h200": ["mount /fsx", "mount.lustre: Connection timed out"]}}
     {"jobs": {"podwright-nccl": "slow"}, "verdicts": {"h200": "fail"}, "exporters": {"dcgm": "silent"}}
 
-`nodes` breaks nodes now; kinds are those of `hyperpod_repair.FAULT_KINDS`, and of `real_nodes.NODE_FAULTS`, which need
-a real node and last until it is rebooted or replaced, a full disk until it is replaced. `lifecycle` lets lifecycle
-scripts of new nodes of these groups print lines and fail. `jobs` are what is wrong with jobs, by how their names begin;
-kinds are those of `pod_ends.FAULTS`. They take a real control plane: on a store no job runs. `verdicts` are those of
-nodes' benchmarks, by instance id or group; they are published anew. `exporters` send no metrics. An empty object fixes
-all of one key. These three are forgotten when the server stops. Groups and nodes that no cluster has are refused,
-unless `new=true` among the parameters says that they are to come.
+`nodes` breaks nodes now. Its kinds are those of `repair.FAULT_KINDS` and of `real_nodes.NODE_FAULTS`, which need a real
+node and last until it is rebooted or replaced, a full disk until it is replaced. `lifecycle` lets lifecycle scripts of
+new nodes of these groups print lines and fail. `jobs` are faults of jobs by a prefix of their names. Their kinds are
+those of `pod_ends.FAULTS`, and need a real control plane. `verdicts` are those of nodes' benchmarks, by instance id or
+group, whose records are replaced. `exporters` send no metrics. An empty object removes the faults of a key. These three
+are lost when the server stops. Groups and nodes that no cluster has are refused,
+unless the parameter `new=true` allows future ones.
 """
 
 import json
@@ -46,7 +46,7 @@ def serve(hyperpod: HyperPod, environ: dict[str, Any], start_response: Any) -> I
 
 
 def _put(hyperpod: HyperPod, specified: JsonObject, to_come: bool) -> None:
-    """Set faults; `to_come` allows groups that no cluster has yet. All is checked before any is set; ValueError."""
+    """Set faults. `to_come` allows groups that no cluster has yet. Raises ValueError before any change."""
     check_known("key", specified, ("nodes", "lifecycle", *FAULTS))
     for name, known in (("jobs", JOB_FAULTS), ("verdicts", VERDICTS), ("exporters", ("silent",))):
         check_known(f"kind of {name}", specified.get(name, {}).values(), known)
@@ -82,7 +82,7 @@ def _put(hyperpod: HyperPod, specified: JsonObject, to_come: bool) -> None:
 
 
 def _check_places(hyperpod: HyperPod, specified: JsonObject) -> None:
-    """Raise ValueError for a group or node that no cluster has: a fault there would wait for something forever."""
+    """Raise ValueError for a group or node that no cluster has: its fault would never happen."""
     clusters = list(hyperpod.clusters.values())
     groups = sorted({group for cluster in clusters for group in cluster.groups})
     nodes = [node.instance_id for cluster in clusters for node in cluster.nodes if not node.deleted]

@@ -1,7 +1,7 @@
 # ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
-"""The HyperPod operations of the SageMaker API, mounted over moto's, beside those of quotas and training plans.
+"""The HyperPod operations of the SageMaker API, with those of quotas and training plans.
 
-Every other SageMaker operation stays moto's.
+moto answers all other SageMaker operations.
 """
 
 from datetime import datetime
@@ -30,7 +30,7 @@ class HyperPodResponse(
         return self.service.cluster(self.region, self._get_param("ClusterName"))
 
     def _group(self, cluster: Cluster, group: Group, timestamp: datetime) -> JsonObject:
-        """A group as DescribeCluster has it; of restricted groups it has nothing about software."""
+        """Return a group in the form of DescribeCluster, which omits the software of restricted groups."""
         answer = group_answer(cluster, group, timestamp, self.service.plans.status(cluster.region, group.plan))
         members = cluster.members(group.name, timestamp)
         return answer if group.restricted else answer | describe(self.service, group, members)
@@ -45,7 +45,7 @@ class HyperPodResponse(
         return ActionResult({"ClusterArn": self.service.delete(self.region, self._get_param("ClusterName")).arn})
 
     def describe_cluster(self) -> ActionResult:
-        """A cluster with its groups, their counts and what they wait for."""
+        """Describe a cluster with its groups, their counts and the conditions that they wait for."""
         cluster, timestamp = self._cluster(), now()
         groups = list(cluster.groups.values())
         return ActionResult(
@@ -72,7 +72,7 @@ class HyperPodResponse(
         )
 
     def list_clusters(self) -> ActionResult:
-        """The clusters of the region."""
+        """List the clusters of the region."""
         requested = self._get_param("NameContains") or ""
         return self._page(
             [
@@ -117,7 +117,7 @@ class HyperPodResponse(
         return ActionResult({"ClusterArn": self.service.update_software(self.region, self.arguments()).arn})
 
     def batch_add_cluster_nodes(self) -> ActionResult:
-        """Raise the target counts of groups; groups that are unknown fail alone."""
+        """Raise the target counts of groups. Unknown groups fail alone."""
         cluster, done, failed = self._continuous("BatchAddClusterNodes"), list[JsonObject](), list[JsonObject]()
         for item in self._get_param("NodesToAdd"):
             group, count = cluster.groups.get(item["InstanceGroupName"]), int(item["IncrementTargetCountBy"])
@@ -140,7 +140,7 @@ class HyperPodResponse(
         return ActionResult({"Successful": done, "Failed": failed})
 
     def batch_delete_cluster_nodes(self) -> ActionResult:
-        """Remove nodes, and lower the targets of their groups; a node that cannot go fails alone.
+        """Delete nodes, and lower the targets of their groups. A node that cannot be deleted fails alone.
 
         Which of the codes an unfit node gets is our reading of their names.
         """
@@ -148,7 +148,7 @@ class HyperPodResponse(
         ids, logical_ids = (self._get_param(key) or [] for key in ("NodeIds", "NodeLogicalIds"))
         if not ids and not logical_ids:
             raise refuse("ValidationException", "Either NodeIds or NodeLogicalIds has to be given (sandbox)")
-        # Of two nodes with one logical id the later one has taken the other's place.
+        # Of two nodes with one logical id, the later one is the replacement.
         known = {key: node for node in cluster.nodes for key in (node.instance_id, node.logical_id)}
         named = {name: known.get(name) for name in (*ids, *logical_ids)}
         refuse_controllers(cluster, "deleted", [node for node in named.values() if node])
@@ -164,12 +164,12 @@ class HyperPodResponse(
             "SuccessfulNodeLogicalIds": [name for name in logical_ids if name not in failed],
             "FailedNodeLogicalIds": [failed[name] | {"NodeLogicalId": name} for name in logical_ids if name in failed],
         }
-        # None of the lists is ever empty, by the API's model.
+        # The API's model forbids empty lists.
         return ActionResult({key: items for key, items in answer.items() if items})
 
 
 def _why_it_stays(cluster: Cluster, node: Node | None) -> JsonObject | None:
-    """The error of a node that cannot be deleted."""
+    """Return the error of a node that cannot be deleted."""
     if node is None:
         return {"Code": "NodeIdNotFound", "Message": "The node does not exist (sandbox)"}
     status = node.status(now())

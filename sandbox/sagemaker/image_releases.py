@@ -1,10 +1,10 @@
-"""New releases of HyperPod's image: an operation of the sandbox's own, for trying updates.
+"""New releases of HyperPod's image, an operation of the sandbox for testing updates.
 
-`GET /podwright/images` shows the newest release. `PUT` changes what it is given:
+`GET /podwright/images` returns the newest release. `PUT` changes it:
 
     {"latest": "1.1.0", "security": true}
 
-With `security` nodes of older releases are SecurityUpdateRequired, else UpdateAvailable.
+With `security`, nodes of older releases are SecurityUpdateRequired, otherwise UpdateAvailable.
 """
 
 import json
@@ -20,7 +20,7 @@ PATH = "/podwright/images"
 
 
 class _Release(BaseModel):
-    """What a `PUT` changes."""
+    """The body of a `PUT`."""
 
     model_config = ConfigDict(extra="forbid")
     latest: str = Field(default="", pattern=r"^\d+\.\d+\.\d+$")

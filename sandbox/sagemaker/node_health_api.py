@@ -1,5 +1,5 @@
 # ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
-"""The SageMaker operations that check, reboot and replace nodes and list what happened, mounted over moto's."""
+"""The SageMaker operations that check, reboot and replace nodes and list events."""
 
 import uuid
 from collections.abc import Iterable
@@ -19,21 +19,21 @@ from .service import HyperPod
 
 
 class _Named(NamedTuple):
-    """The nodes that a call is about."""
+    """The nodes of a call."""
 
     cluster: Cluster
     nodes: list[Node]
     missing: list[str]
-    """Names of which there are no nodes."""
+    """Names without a node."""
 
 
 class HealthOperations(SageMakerResponse):
-    """SageMaker's API with what the sandbox's HyperPod does about nodes."""
+    """SageMaker's API with the sandbox's node operations."""
 
     service: ClassVar[HyperPod]
 
     def start_cluster_health_check(self) -> ActionResult:
-        """Start deep health checks on nodes. Refused when one of them is not free."""
+        """Start deep health checks on nodes. Refuses all if one of them is busy."""
         cluster = self.service.cluster(self.region, self._get_param("ClusterName"))
         started, checked = now(), list[Node]()
         with self.service.lock:
@@ -104,7 +104,7 @@ class HealthOperations(SageMakerResponse):
         return ActionResult(answer)
 
     def _named(self) -> _Named:
-        """The nodes that a call names, by instance or logical id."""
+        """Return the nodes that a call names, by instance or logical id."""
         cluster = self.service.cluster(self.region, self._get_param("ClusterName"))
         by_id = {key: node for node in cluster.nodes if not node.deleted for key in (node.instance_id, node.logical_id)}
         names = [*(self._get_param("NodeIds") or []), *(self._get_param("NodeLogicalIds") or [])]
@@ -112,7 +112,7 @@ class HealthOperations(SageMakerResponse):
         return _Named(cluster, [by_id[name] for name in names if name in by_id], missing)
 
     def list_cluster_events(self) -> ActionResult:
-        """The events of a cluster, newest first, filtered by group, node, kind and time."""
+        """List the events of a cluster, newest first, filtered by group, node, kind and time."""
         cluster = self._continuous("ListClusterEvents")
         group, node, kind = (self._get_param(key) for key in ("InstanceGroupName", "NodeId", "ResourceType"))
         after, before = (self._moment(key) for key in ("EventTimeAfter", "EventTimeBefore"))
@@ -155,7 +155,7 @@ class HealthOperations(SageMakerResponse):
 
 
 def refuse_controllers(cluster: Cluster, verb: str, nodes: Iterable[Node]) -> None:
-    """Raise the API's error where one of the nodes is a Slurm controller."""
+    """Raise the API's error if one of the nodes is a Slurm controller."""
     if controllers := [node.instance_id for node in nodes if cluster.groups[node.group].slurm_type == "Controller"]:
         raise refuse("ValidationException", f"Slurm controllers cannot be {verb}: {', '.join(controllers)} (sandbox)")
 

@@ -1,7 +1,7 @@
 """Compute quotas and scheduler configurations: SageMaker's side of task governance.
 
-Both have an id, a version that every update has to name, and statuses that follow from when something was asked of
-them. Source: botocore 1.44.5 service model of SageMaker (shapes, status values, errors); the words are the sandbox's.
+Both have an id, a version that each update must name, and a status that is calculated from the time of the last
+request. Source: botocore 1.44.5 service model of SageMaker (shapes, status values, errors). Messages are podwright's.
 """
 
 import uuid
@@ -54,7 +54,7 @@ class SchedulerObject:
         return f"{self.verb}{'ing' if timestamp < self.until else 'ed'}"
 
     def answer(self, timestamp: datetime) -> JsonObject:
-        """As Describe and List show it."""
+        """Return it in the form of the Describe and List operations."""
         return {
             f"{self.kind}Arn": self.arn,
             f"{self.kind}Id": self.identifier,
@@ -69,30 +69,30 @@ class SchedulerObject:
 
 
 class Schedulers:
-    """The quotas and configurations of all regions; `find_cluster` raises for a cluster that there is not."""
+    """The quotas and configurations of all regions. `find_cluster` raises for an unknown cluster."""
 
     def __init__(self, eks: Eks, find_cluster: Callable[[str, str], Cluster], timing: Timing):
         self.eks, self.find_cluster, self.timing = eks, find_cluster, timing
         self.objects: dict[str, SchedulerObject] = {}
 
     def all(self, kind: Kind, region: str) -> list[SchedulerObject]:
-        """Those of a kind in a region; what is deleted is gone."""
+        """Return those of a kind in a region, except for deleted ones."""
         for arn, item in list(self.objects.items()):
             if item.status(now()) == "Deleted":
                 del self.objects[arn]
         return [item for item in self.objects.values() if (item.kind, item.region) == (kind, region)]
 
     def find(self, kind: Kind, region: str, identifier: str) -> SchedulerObject:
-        """One by its id; raises ResourceNotFound."""
+        """Return one by its id. Raises ResourceNotFound."""
         for item in self.all(kind, region):
             if item.identifier == identifier:
                 return item
         raise refuse("ResourceNotFound", f"{kind} with id {identifier} not found (sandbox)")
 
     def create(self, kind: Kind, region: str, values: JsonObject) -> SchedulerObject:
-        """Make one, and what the add-on makes of it; raises the API's errors for what the service refuses."""
+        """Create one with the add-on's objects. Raises the API's errors."""
         objects = self._objects(region, values["ClusterArn"])
-        # Kueue's webhooks refuse everything until its controller runs.
+        # Kueue's webhooks refuse all objects until its controller runs.
         if not installed(objects):
             raise refuse(
                 "ValidationException",
@@ -109,10 +109,10 @@ class Schedulers:
         return made
 
     def update(self, kind: Kind, region: str, values: JsonObject) -> SchedulerObject:
-        """Change one. Its version has to be the latest one, and nothing may be under way."""
+        """Change one. The request must name the latest version, and no operation may be in progress."""
         item = self.find(kind, region, values[f"{kind}Id"])
         target = int(values["TargetVersion"])
-        # The version keeps two callers from changing what the other has not seen.
+        # The version prevents a change that is based on an older state.
         if target != item.version or now() < item.until:
             raise refuse(
                 "ConflictException",
@@ -127,7 +127,7 @@ class Schedulers:
         return item
 
     def delete(self, kind: Kind, region: str, identifier: str) -> None:
-        """Delete one with what the add-on made of it."""
+        """Delete one with the add-on's objects."""
         item = self.find(kind, region, identifier)
         if now() < item.until:
             raise refuse("ConflictException", f"{kind} {item.name} is {item.status(now())} (sandbox)")
@@ -151,7 +151,7 @@ class Schedulers:
             raise refuse("ConflictException", f"{other.kind} {other.name} is there for {what} already (sandbox)")
 
     def _apply(self, region: str, cluster_arn: str, before: JsonObject, after: JsonObject) -> None:
-        """Make a compute quota or the cluster's policy what it is to be."""
+        """Apply a compute quota or the cluster's policy."""
         objects = self._objects(region, cluster_arn)
         if "ComputeQuotaTarget" in after:
             apply_quota(objects, after)

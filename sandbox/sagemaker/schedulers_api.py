@@ -1,5 +1,5 @@
 # ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
-"""The SageMaker operations on compute quotas and scheduler configurations, mounted over moto's."""
+"""The SageMaker operations on compute quotas and scheduler configurations."""
 
 from typing import ClassVar
 

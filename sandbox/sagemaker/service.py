@@ -1,4 +1,4 @@
-"""HyperPod as a service: what it accepts, which clusters there are, and the nodes that Kubernetes sees."""
+"""The HyperPod service: its clusters, the checks of requests, and the Node objects of clusters."""
 
 import threading
 import uuid
@@ -33,41 +33,41 @@ from ..training_plans.service import TrainingPlanService
 from .schedulers import Schedulers
 
 FAULTS = ("jobs", "verdicts", "exporters")
-# What stands for the HyperPod Helm chart: its deep-health-check subchart, which every installation has.
+# Every installation of the HyperPod Helm chart has its subchart for deep health checks.
 _DEPENDENCY = ("v1", "ServiceAccount", "deep-health-check-service-account", "aws-hyperpod")
 
 
 @lru_cache(maxsize=1)
 def instance_types() -> list[str]:
-    """The instance types that HyperPod has, by SageMaker's service model."""
+    """Return HyperPod's instance types, from SageMaker's service model."""
     model = Session().get_service_model("sagemaker")
     return list(model.shape_for("ClusterInstanceType").enum)  # pyrefly: ignore[missing-attribute]
 
 
 class HyperPod:
-    """The clusters of all regions, the capacity that is missing, and the pace of time."""
+    """The clusters of all regions, the missing capacity, and the time scale."""
 
     def __init__(self, clients: Clients, eks: Eks, timing: Timing):
-        """Start with no clusters, and nothing that fails."""
+        """Start without clusters and faults."""
         self.clients, self.eks, self.timing = clients, eks, timing
         self.clusters: dict[tuple[str, str], Cluster] = {}
         self.shortages: list[Shortage] = []
         self.failing: dict[str, list[str]] = {}
-        """Groups whose lifecycle scripts fail, with what they print."""
+        """Output of failing lifecycle scripts, by group."""
         self.images: dict[str, Any] = {"latest": hyperpod_software.FIRST_RELEASE}
         """The newest release of HyperPod's image."""
         self.lock = threading.RLock()
-        """Held by whoever changes a cluster: requests, and the clock."""
+        """Lock for changes of clusters, by requests and the clock."""
         self.faults: dict[str, dict[str, str]] = {name: {} for name in FAULTS}
-        """What is wrong with jobs, verdicts and exporters, by what it is wrong with (`/podwright/faults`)."""
+        """Faults of jobs, verdicts and exporters, by key of `/podwright/faults`."""
         self.quotas = Quotas()
         self.plans = TrainingPlanService(clients, self._in_use)
         self.schedulers = Schedulers(eks, self.cluster, timing)
 
     def all(self, region: str) -> list[Cluster]:
-        """The clusters of a region, settled to this moment; those whose deletion has ended are gone."""
+        """Return the clusters of a region in their current state, except for deleted ones."""
         with self.lock:
-            # Over a copy: what has been deleted leaves the clusters meanwhile.
+            # A copy, since deleted clusters are removed meanwhile.
             for (scope, name), cluster in list(self.clusters.items()):
                 self._settle(cluster)
                 if cluster.outcome == "Deleting" and now() >= cluster.busy_until:
@@ -86,9 +86,9 @@ class HyperPod:
                 publish(self.clients.client("s3", cluster.region), cluster, node, self.faults["verdicts"])
 
     def tick(self, bus: EventBus) -> bool:
-        """Let time pass where somebody waits for what it brings; whether there was such a cluster."""
-        # A request settles the cluster that it asks about. Whoever follows a repair in Kubernetes, or waits for an
-        # event, asks SageMaker nothing.
+        """Advance the clusters with repairs or events. Returns True if there was one."""
+        # A request advances its cluster. Clients that follow a repair in Kubernetes or wait for an event send no
+        # request to SageMaker.
         waiting = False
         for cluster in list(self.clusters.values()):
             listened = bus.listens(cluster.region)
@@ -100,13 +100,13 @@ class HyperPod:
                     hyperpod_events.skip_events(cluster, now())
                     continue
                 events = hyperpod_events.cluster_events(cluster, now())
-            # Without the lock: a function that gets the event may call SageMaker before it answers.
+            # Without the lock, since a function that gets the event may call SageMaker before it returns.
             for detail_type, detail in events:
                 bus.send(cluster.region, detail_type, cluster.arn, detail)
         return waiting
 
     def node(self, instance_id: str) -> tuple[Cluster, Node]:
-        """A node of any cluster. Raises ValueError."""
+        """Return a node of any cluster. Raises ValueError."""
         for cluster in self.clusters.values():
             for node in cluster.nodes:
                 if node.instance_id == instance_id and not node.deleted:
@@ -115,12 +115,12 @@ class HyperPod:
         raise ValueError(f"there is no node {instance_id}; there are {', '.join(known) or 'none so far'}")
 
     def break_node(self, cluster: Cluster, node: Node, fault: FaultKind) -> None:
-        """Let something happen to a node that the health agent finds."""
+        """Cause a fault of a node that the health agent detects."""
         with self.lock:
             cluster.repairs.append(Repair(node.instance_id, fault.action, fault))
 
     def patch_node(self, region: str, eks_cluster: str, name: str, patch: JsonObject) -> None:
-        """Change a node's Kubernetes object. A health label that somebody sets is what HyperPod acts on."""
+        """Change a node's Kubernetes object. HyperPod acts on a new health label."""
         for cluster in self._of_eks(region, eks_cluster):
             for node in cluster.nodes:
                 if f"hyperpod-{node.instance_id}" != name or node.deleted:
@@ -138,11 +138,11 @@ class HyperPod:
 
     @property
     def job_faults(self) -> dict[str, str]:
-        """What is wrong with jobs, by how their names begin."""
+        """Faults of jobs by a prefix of their names."""
         return self.faults["jobs"]
 
     def run_pod(self, region: str, eks_cluster: str, pod: JsonObject) -> JsonObject | None:
-        """Play a drill: its pod succeeds at once, and the Xid that it writes is found by the health agent."""
+        """Run a drill on a simulated node: the health agent detects the Xid that the pod would write."""
         if DRILL_LABEL not in (pod["metadata"].get("labels") or {}):
             return None
         for cluster in self._of_eks(region, eks_cluster):
@@ -154,14 +154,14 @@ class HyperPod:
         return None
 
     def find_xid(self, region: str, eks_cluster: str, name: str, text: str) -> None:
-        """Let the health agent of a real node act on an Xid that it reads in the node's log."""
+        """Let the health agent of a real node act on an Xid in the node's log."""
         for cluster in self._of_eks(region, eks_cluster):
             for node in cluster.nodes:
                 if f"hyperpod-{node.instance_id}" == name and not node.deleted:
                     self.break_node(cluster, node, xid_fault(text))
 
     def _of_eks(self, region: str, eks_cluster: str) -> list[Cluster]:
-        """The HyperPod cluster of an EKS cluster, if it has one."""
+        """Return the HyperPod cluster of an EKS cluster; None without one."""
         eks = self.eks.clusters.get((region, eks_cluster))
         return [
             cluster
@@ -171,19 +171,19 @@ class HyperPod:
         ]
 
     def cluster(self, region: str, name_or_arn: str) -> Cluster:
-        """A cluster by name or ARN; raises ResourceNotFound."""
+        """Return a cluster by name or ARN. Raises ResourceNotFound."""
         for cluster in self.all(region):
             if name_or_arn in (cluster.name, cluster.arn):
                 return cluster
         raise refuse("ResourceNotFound", f"Cluster with name '{name_or_arn}' not found (sandbox)")
 
     def create(self, region: str, values: JsonObject) -> Cluster:
-        """Create a cluster; raises the API's errors for what the service refuses."""
+        """Create a cluster. Raises the API's errors."""
         with self.lock:
             return self._create(region, values)
 
     def _create(self, region: str, values: JsonObject) -> Cluster:
-        """Make a cluster, or refuse it with SageMaker's words."""
+        """Create a cluster, or raise SageMaker's error."""
         name = values["ClusterName"]
         if any(cluster.name == name for cluster in self.all(region)):
             raise refuse(
@@ -207,7 +207,7 @@ class HyperPod:
         check(name, request, groups)
         self.plans.check(region, {}, groups)
         check_quotas(self.quotas, [], groups, self._others(region, name))
-        # With continuous provisioning, Slurm is InService only once its controller and login nodes run.
+        # With continuous provisioning, a Slurm cluster becomes InService when its controller and login nodes run.
         cluster.begun = not cluster.continuous or all(group.slurm_type is None for group in groups)
         cluster.groups = {group.name: group for group in groups}
         self._look_up_subnets(cluster)
@@ -218,12 +218,12 @@ class HyperPod:
         return cluster
 
     def update(self, region: str, values: JsonObject) -> Cluster:
-        """Change groups and settings; groups that are not named stay as they are."""
+        """Change groups and settings. Groups that the request does not name are unchanged."""
         with self.lock:
             return self._update(region, values)
 
     def _update(self, region: str, values: JsonObject) -> Cluster:
-        """Change groups and settings of a cluster. Everything is checked before anything changes."""
+        """Check a request, then change groups and settings of a cluster."""
         cluster = self._idle(region, values["ClusterName"])
         groups, removed = self._groups(values), values.get("InstanceGroupsToDelete", [])
         check_immutable(cluster.groups, groups)
@@ -234,7 +234,7 @@ class HyperPod:
         before, others = list(cluster.groups.values()), self._others(region, cluster.name)
         check_quotas(self.quotas, before, list(later.values()), others)
         for group in groups:
-            # An update replaces what is said of a group. The image of its nodes changes by UpdateClusterSoftware alone.
+            # An update replaces the specification of a group. Only UpdateClusterSoftware changes its nodes' image.
             if earlier := cluster.groups.get(group.name):
                 group.release, group.update = earlier.release, earlier.update
             cluster.groups[group.name] = group
@@ -260,7 +260,7 @@ class HyperPod:
         return cluster
 
     def delete(self, region: str, name: str) -> Cluster:
-        """Shut every node down and forget the cluster."""
+        """Delete a cluster and its nodes."""
         with self.lock:
             cluster = self.cluster(region, name)
             cluster.retire([node for node in cluster.nodes if not node.deleted])
@@ -271,7 +271,7 @@ class HyperPod:
             return cluster
 
     def obstacle(self, cluster: Cluster, group: Group) -> str | None:
-        """Why a group gets no new nodes: no capacity, no lifecycle script, or a network that EFA does not work in."""
+        """Return why a group gets no new nodes: no capacity, no lifecycle script, or a network without EFA traffic."""
         if group.plan and (reason := self.plans.obstacle(cluster, group)):
             return reason
         if not group.plan and cluster.short_of(group, self.shortages):
@@ -287,7 +287,7 @@ class HyperPod:
         return None
 
     def _failed_scripts(self, cluster: Cluster, group: Group) -> str:
-        """Let an instance fail in its lifecycle scripts, once for what they print."""
+        """Let an instance fail in its lifecycle scripts, and write their output once."""
         lines = self.failing[group.name]
         known = cluster.told.get(f"failed {group.name}")
         if known is None or known[0] != lines:
@@ -308,19 +308,19 @@ class HyperPod:
         return known[1]
 
     def waits(self, cluster: Cluster, group: Group) -> str | None:
-        """Which window of its training plan a group waits for."""
+        """Return the window of its training plan that a group waits for."""
         return self.plans.waits(cluster, group) if group.plan else None
 
     def places(self, cluster: Cluster, group: Group) -> list[JsonObject] | None:
-        """The nodes that a group's training plan still has; None without a plan."""
+        """Return the remaining nodes of a group's training plan; None without a plan."""
         return self.plans.places(cluster, group) if group.plan else None
 
     def surplus(self, cluster: Cluster, group: Group) -> int:
-        """How many nodes of a group its training plan no longer holds."""
+        """Return the number of a group's nodes that its training plan no longer provides."""
         return self.plans.surplus(cluster, group) if group.plan else 0
 
     def _in_use(self, region: str, plan: str, zone_id: str) -> Counter[str]:
-        """A training plan's nodes in a zone, by UltraServer."""
+        """Return a training plan's nodes in a zone, by UltraServer."""
         return Counter(
             node.ultraserver.get("Id", "")
             for (scope, _), cluster in list(self.clusters.items())
@@ -331,19 +331,19 @@ class HyperPod:
         )
 
     def kubernetes_version(self, cluster: Cluster) -> str:
-        """The Kubernetes version by which HyperPod chooses images now; `none` without EKS."""
+        """Return the Kubernetes version for which HyperPod chooses images; `none` without EKS."""
         eks_cluster = self.eks.by_arn(cluster.request.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn", ""))
         return eks_cluster.description["version"] if eks_cluster else "none"
 
     def update_software(self, region: str, values: JsonObject) -> Cluster:
-        """Begin an update of nodes' software."""
+        """Start an update of nodes' software."""
         with self.lock:
             cluster = self.cluster(region, values["ClusterName"])
             hyperpod_software.begin(cluster, self, values)
             return cluster
 
     def kubernetes_nodes(self, region: str, eks_cluster: str) -> list[JsonObject]:
-        """The Node objects of an EKS cluster: those of its HyperPod cluster that have come up once."""
+        """Return the Node objects of an EKS cluster: of the HyperPod nodes that have been running."""
         timestamp = now()
         return [
             kubernetes_node(cluster, node, timestamp)
@@ -354,7 +354,7 @@ class HyperPod:
         ]
 
     def first_nodes(self, region: str, eks_cluster: str) -> list[str]:
-        """The names of all nodes that an EKS cluster has or gets: accelerated first, then by group and location."""
+        """Return the names of all present and future nodes: accelerated first, then by group and position."""
         nodes = [
             (
                 not _is_accelerated(node.instance_type),
@@ -369,7 +369,7 @@ class HyperPod:
         return [f"hyperpod-{instance_id}" for *_, instance_id in sorted(nodes)]
 
     def _others(self, region: str, name: str) -> list[Group]:
-        """The groups of all other clusters of a region."""
+        """Return the groups of all other clusters of a region."""
         return [group for other in self.all(region) if other.name != name for group in other.groups.values()]
 
     def _idle(self, region: str, name: str) -> Cluster:
@@ -382,7 +382,7 @@ class HyperPod:
         return cluster
 
     def _groups(self, values: JsonObject) -> list[Group]:
-        """The groups of a request, checked as far as one can without the cluster."""
+        """Check the groups of a request without the cluster's state, and return them."""
         groups = [Group(dict(item)) for item in values.get("InstanceGroups", [])]
         groups += [Group(dict(item), True) for item in values.get("RestrictedInstanceGroups", [])]
         names = [group.name for group in groups]
@@ -406,13 +406,13 @@ class HyperPod:
         return groups
 
     def _look_up_subnets(self, cluster: Cluster) -> None:
-        """Remember zones of subnets, so that nodes know theirs. Raises EC2's error for a security group that is not."""
+        """Record the zones of subnets for their nodes. Raises EC2's error for an unknown security group."""
         own = [group.specification.get("OverrideVpcConfig") for group in cluster.groups.values()]
         vpcs = [vpc for vpc in (cluster.request.get("VpcConfig"), *own) if vpc]
         names = {subnet for vpc in vpcs for subnet in vpc["Subnets"]}
         groups = sorted({group for vpc in vpcs for group in vpc.get("SecurityGroupIds", ())})
         if groups:
-            # Before the cluster is kept: later its nodes would fail, and it could not be made anew.
+            # Before the cluster is stored: later its nodes would fail, and it could not be created again.
             self.clients.client("ec2", cluster.region).describe_security_groups(GroupIds=groups)
         unknown = sorted(names - cluster.subnets.keys())
         if unknown:
@@ -423,13 +423,13 @@ class HyperPod:
             }
 
     def _install_karpenter(self, cluster: Cluster) -> None:
-        """The kinds that HyperPod brings to a cluster whose groups it scales. No controller of it runs here."""
+        """Serve the kinds of Karpenter in a cluster whose groups HyperPod scales. Its controller does not run."""
         eks_cluster = self.eks.by_arn(cluster.request.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn", ""))
         if eks_cluster and cluster.request.get("AutoScaling", {}).get("Mode") == "Enable":
             self.eks.kubernetes.objects(cluster.region, eks_cluster.description["name"]).install("hyperpod-karpenter")
 
     def _check_orchestrator(self, values: JsonObject) -> None:
-        """Refuse an EKS cluster that is unknown, or that authenticates by ConfigMap alone."""
+        """Refuse an EKS cluster that is unknown or authenticates only by ConfigMap."""
         arn = values.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn")
         if not arn:
             return
@@ -444,7 +444,7 @@ class HyperPod:
             )
         objects = self.eks.kubernetes.objects(eks.description["arn"].split(":")[3], eks.description["name"])
         if objects.find(*_DEPENDENCY) is None:
-            # Source of the words: readme of the HyperPod Helm chart (aws/sagemaker-hyperpod-cli), note 1.
+            # Source of the message: readme of the HyperPod Helm chart (aws/sagemaker-hyperpod-cli), note 1.
             raise refuse(
                 "ValidationException",
                 "Amazon EKS orchestrator cluster is missing required dependencies. Install the HyperPod Helm chart "

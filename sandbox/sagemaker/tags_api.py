@@ -1,5 +1,5 @@
 # ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
-"""Tags of what the sandbox makes itself: clusters with their extensions, quotas, policies, and training plans."""
+"""Tags of the resources of podwright's services: clusters, extensions, quotas, policies, and training plans."""
 
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from .service import HyperPod
 
 
 class TagOperations(SageMakerResponse):
-    """SageMaker's API with tags of these; those of all other resources are moto's."""
+    """SageMaker's API with tags of these resources, and moto's for other resources."""
 
     service: ClassVar[HyperPod]
 
@@ -37,7 +37,7 @@ class TagOperations(SageMakerResponse):
         return ActionResult({})
 
     def _tags(self) -> dict[str, str] | None:
-        """The tags of the resource, to be changed; None for one of moto's. Refuses an ARN that nothing has."""
+        """Return the changeable tags of a resource; None for moto's resources. Refuses an unknown ARN."""
         arn = self._get_param("ResourceArn")
         for tags in self._tagged().get(arn), self._of_plan(arn):
             if tags is not None:
@@ -46,12 +46,12 @@ class TagOperations(SageMakerResponse):
             if self.sagemaker_backend._get_resource_from_arn(arn) is not None:
                 return None
         except (AttributeError, ValueError, SagemakerClientError):
-            # A type that moto lacks, an ARN that is none, a name that nothing has.
+            # An unknown type, an invalid ARN, or an unknown name.
             pass
         raise refuse("ValidationException", f"{arn} does not exist, or its tags are not kept (sandbox)")
 
     def _tagged(self) -> dict[str, dict[str, str]]:
-        """The tags of all that there is of the region, by ARN."""
+        """Return the tags of all resources of the region, by ARN."""
         clusters, schedulers = self.service.all(self.region), self.service.schedulers
         extensions = [item for cluster in clusters for item in cluster.extensions.items()]
         policies = schedulers.all("ComputeQuota", self.region) + schedulers.all("ClusterSchedulerConfig", self.region)

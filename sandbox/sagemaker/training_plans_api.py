@@ -1,5 +1,5 @@
 # ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
-"""The training-plan operations of the SageMaker API, mounted over moto's."""
+"""The training-plan operations of the SageMaker API."""
 
 import json
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ class TrainingPlanOperations(SageMakerResponse):
     service: ClassVar[HyperPod]
 
     def arguments(self) -> JsonObject:
-        """The request's members."""
+        """Return the request's members."""
         return {key: value for key, value in dict(self.params).items() if value is not None}
 
     def search_training_plan_offerings(self) -> Answer:
@@ -50,7 +50,7 @@ class TrainingPlanOperations(SageMakerResponse):
         return self._answer("list_ultra_servers_by_reserved_capacity")
 
     def _answer(self, operation: str) -> Answer:
-        # Instances that came or went meanwhile count.
+        # The current number of instances counts.
         self.service.all(self.region)
         try:
             return ActionResult(getattr(self.service.plans.region(self.region), operation)(**self._converted()))
@@ -64,7 +64,7 @@ class TrainingPlanOperations(SageMakerResponse):
 
 
 def _time(value: Any) -> datetime:
-    """A timestamp of the request, which moto leaves as the protocol has it: seconds since 1970."""
+    """Return a timestamp of the request, which moto passes as seconds since 1970."""
     if isinstance(value, datetime):
         return value if value.tzinfo else value.replace(tzinfo=UTC)
     return datetime.fromtimestamp(float(value), UTC)
