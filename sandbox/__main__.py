@@ -111,8 +111,6 @@ def main() -> None:
             time.sleep(_LISTEN_SECONDS)
             if not _is_folder(folder, options.directory):
                 logging.warning("the sandbox ends, since its folder was deleted or moved: %s", options.directory)
-                # Another sandbox may have a folder at this path by now.
-                sandbox.snapshots.abandoned = True
                 return
         words = f"on {now():%Y-%m-%d at %H:%M} UTC, after {options.idle:g} minutes without a request"
         (options.directory / IDLE_END).write_text(words)

@@ -92,7 +92,9 @@ def inject(kind: DrillKind, node: Node, before: Snapshot, kubectl: Kubectl, imag
             case "label":
                 # The label may take effect before the call returns.
                 started = time.time()
-                kubectl.run("label", "node", node.kubernetes_name, f"{HEALTH_LABEL}={kind.label}", "--overwrite")
+                label = f"{HEALTH_LABEL}={kind.label}"
+                # HyperPod may have acted on it and removed it before a second run, which would break the node again.
+                kubectl.run("label", "node", node.kubernetes_name, label, "--overwrite", repeatable=False)
                 return started
             case "pods":
                 started = time.time()
@@ -102,7 +104,8 @@ def inject(kind: DrillKind, node: Node, before: Snapshot, kubectl: Kubectl, imag
                 raise ValueError(f"{kind.name} is made by hand")
     except Refused as refused:
         raise CommandError(
-            f"the fault could not be made: {refused}", "nothing happened to the node; fix this first"
+            f"the fault could not be made: {refused}",
+            "fix this first; if Kubernetes did not answer in time, the fault may have happened nevertheless",
         ) from None
 
 
@@ -139,4 +142,5 @@ def _delete_pods(before: Snapshot, kubectl: Kubectl) -> None:
         existing = kubectl.items("pods", f"--namespace={namespace}")
         names = [item["metadata"]["name"] for item in existing if item["metadata"]["uid"] in on_node]
         if names:
-            kubectl.run("delete", "pods", *names, f"--namespace={namespace}", "--wait=false")
+            # Replacements may have the same names.
+            kubectl.run("delete", "pods", *names, f"--namespace={namespace}", "--wait=false", repeatable=False)

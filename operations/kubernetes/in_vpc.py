@@ -52,8 +52,13 @@ class InVpc(Kubectl):
     account: Account
     environment: Environment
 
-    def run(self, *arguments: str, specified: str = "") -> str:
-        """What kubectl prints. Raises Refused with its complaint, and CommandError where the runner itself fails."""
+    def run(self, *arguments: str, specified: str = "", repeatable: bool = True) -> str:
+        """Run kubectl once in a build and return its output.
+
+        Raises:
+            Refused: kubectl failed; the text is its error message.
+            CommandError: The runner inside the VPC failed.
+        """
         command = _command(arguments, specified)
         if len(command) > _MOST:
             raise CommandError(

@@ -47,15 +47,19 @@ class Kubectl:
     sign_in: SignIn | None = field(default=None, kw_only=True)
     """Who signs in; None for the user of the kubeconfig."""
 
-    def run(self, *arguments: str, specified: str = "") -> str:
-        """Run kubectl and return its output. If the API server was too busy to answer, it runs again.
+    def run(self, *arguments: str, specified: str = "", repeatable: bool = True) -> str:
+        """Run kubectl and return its output.
 
-        The arguments must therefore do the same when they run twice.
+        Args:
+            arguments: Its arguments.
+            specified: Its standard input.
+            repeatable: If the API server was too busy to answer, kubectl runs again. Use False if a second run would
+                change more than the first, which the server may have completed.
 
         Raises:
             Refused: kubectl failed; the text is its error message.
         """
-        for seconds in (*_PAUSES, None):
+        for seconds in (*(_PAUSES if repeatable else ()), None):
             done = subprocess.run(
                 [*self._command(), *arguments],
                 env=self._variables(),

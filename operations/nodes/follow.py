@@ -44,18 +44,18 @@ def follow(
     *,
     poll: float = POLL_SECONDS,
     sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Read the nodes until all timelines are done or `seconds` have passed. Write each mark with its time.
 
     If the Kubernetes API does not answer, the next read tries again: a tunnel may lead through the broken node.
     """
-    left, unanswered, over, pause = list(watched), False, 0.0, poll
-    while left and over < seconds:
+    incomplete, unanswered, pause, end = list(watched), False, poll, clock() + seconds
+    while incomplete and clock() < end:
         sleep(pause)
-        over += pause
-        started = time.monotonic()
+        started = clock()
         try:
-            reads = [(observer.observe(), observer, timeline) for observer, timeline in left]
+            reads = [(observer.observe(), observer, timeline) for observer, timeline in incomplete]
         except Refused as refused:
             # It may take minutes, so one message is enough.
             if not unanswered:
@@ -63,14 +63,13 @@ def follow(
             unanswered = True
             continue
         unanswered = False
-        # Each read starts several kubectl processes, which must not keep a busy machine busy.
-        pause = min(max(poll, 3 * (time.monotonic() - started)), 6 * poll)
+        # A read starts several kubectl processes, so slow reads come less often. A node of the sandbox that reboots has
+        # its health label for 3 seconds, which one read has to see.
+        pause = min(max(poll, 3 * (clock() - started)), 2 * poll)
         for message in events.new():
             write(f"{'':13}{message}")
         for snapshot, observer, timeline in reads:
-            # With many nodes, reading takes longer than the pause between two reads.
-            over = max(over, snapshot.at - timeline.begun)
             node = f"{observer.node.id}: " if len(watched) > 1 else ""
             for mark in timeline.take(snapshot):
                 write(f"  {shown(timeline.marks[mark] - timeline.begun):>9}  {node}{MARKS[mark]}")
-        left = [(observer, timeline) for observer, timeline in left if not timeline.done]
+        incomplete = [(observer, timeline) for observer, timeline in incomplete if not timeline.done]

@@ -124,7 +124,8 @@ class Timeline:
 
     def _labelled(self, now: Snapshot) -> bool:
         if now.sees_kubernetes and now.health is not None:
-            return now.health != HEALTHY
+            # HyperPod removes the label after a reboot, which may be over before the next read.
+            return now.health != HEALTHY or self._has_rebooted(now)
         # Without a label, the first observable change is that the node is away.
         return self._away(now)
 
@@ -140,8 +141,10 @@ class Timeline:
             return False
         # A marked node may still wait for its jobs or for HyperPod.
         # If the node was away only between two reads, its boot id shows it.
-        anew = bool(self._before.boot and now.boot and now.boot != self._before.boot)
-        return now.health is None or not now.up or anew
+        return now.health is None or not now.up or self._has_rebooted(now)
+
+    def _has_rebooted(self, now: Snapshot) -> bool:
+        return bool(self._before.boot and now.boot and now.boot != self._before.boot)
 
     def _back(self, now: Snapshot) -> bool:
         # Only a node that was away can be back.

@@ -87,22 +87,26 @@ def wait_served(kubeconfig: Path, definitions: Sequence[Manifest]) -> None:
     Raises:
         CommandError: A kind is not served after a minute.
     """
+    kinds = ", ".join(sorted({item["spec"]["names"]["kind"] for item in definitions}))
+    otherwise = f"not served after {_SERVED_SECONDS:.0f} s: {kinds}"
+    _wait(lambda: are_served(kubeconfig, definitions), _SERVED_SECONDS, otherwise)
+
+
+def are_served(kubeconfig: Path, definitions: Sequence[Manifest]) -> bool:
+    """Return True if the API server serves the kinds of these definitions, in all versions that they name.
+
+    Raises:
+        CommandError: The API server does not answer.
+    """
     api = _connection(kubeconfig)
-    missing = {
-        (f"{item['spec']['group']}/{version['name']}", item["spec"]["names"]["kind"])
-        for item in definitions
-        for version in item["spec"]["versions"]
-        if version["served"]
-    }
-
-    def all_served() -> bool:
-        for version in {version for version, _ in missing}:
-            served = api.resources(version)
-            missing.difference_update([pair for pair in missing if pair[0] == version and pair[1] in served])
-        return not missing
-
-    kinds = ", ".join(sorted(kind for _, kind in missing))
-    _wait(all_served, _SERVED_SECONDS, f"not served after {_SERVED_SECONDS:.0f} s: {kinds}")
+    kinds: dict[str, set[str]] = {}
+    for item in definitions:
+        for version in item["spec"]["versions"]:
+            if version["served"]:
+                served = kinds.setdefault(f"{item['spec']['group']}/{version['name']}", set())
+                served.add(item["spec"]["names"]["kind"])
+    with _named("a list of its kinds"):
+        return all(expected <= api.resources(version).keys() for version, expected in kinds.items())
 
 
 def wait_deleted(kubeconfig: Path, objects: Sequence[Manifest]) -> None:

@@ -13,7 +13,7 @@ from ..kubernetes.api_objects import ApiObjects
 from ..kubernetes.certificates import Authority
 from ..kubernetes.ray_dashboard import RayDashboard
 from .cache import Cache, State
-from .cluster_api import apply, delete, wait_deleted
+from .cluster_api import apply, are_served, delete, wait_deleted
 from .components import Components
 from .definitions import KIND, Definitions, Etcd
 from .kai_programs import KaiPrograms
@@ -66,6 +66,8 @@ class ControlPlane:
         self._components: Components | None = None
         self._dashboard: RayDashboard | None = None
         self._kai: KaiPrograms | None = None
+        self._defined: set[Name] = set()
+        """Operators whose definitions this object has applied."""
         self._lock = threading.RLock()
         """Lock of every start and stop, so that no process is restarted while it is being stopped."""
 
@@ -189,16 +191,25 @@ class ControlPlane:
         except FileNotFoundError:
             return []
 
-    def install(self, name: Name, settings: Mapping[str, Any] | None = None) -> None:
+    def install(self, name: Name, settings: Mapping[str, Any] | None = None, expected: Iterable[Name] = ()) -> None:
         """Apply the release of an operator and start it, unless it is installed.
 
         Args:
             name: The operator.
             settings: Changes of the release's configuration, by key.
+            expected: Operators that will be installed later. Kueue then starts with their kinds, and is not restarted
+                for them.
 
         Raises:
             CommandError: Its part is not installed, its objects are refused, or it does not get ready.
         """
+        self.apply_release(name, settings, expected)
+        self.restart(name)
+
+    def apply_release(
+        self, name: Name, settings: Mapping[str, Any] | None = None, expected: Iterable[Name] = ()
+    ) -> None:
+        """Do the same without the start, for a chart that changes the configuration before `restart` starts it."""
         if name in self.operators:
             return
         self._require(name)
@@ -207,16 +218,27 @@ class ControlPlane:
         objects = release(item, self._parts[name], settings)
         # The deletion of an earlier installation may not have ended.
         wait_deleted(self.kubeconfig, objects)
-        self.definitions.apply([entry for entry in objects if entry["kind"] == KIND], item.services)
+        has_new_kinds = self._define(item)
+        # Kueue discovers kinds when it starts, and retries missing ones only every two minutes.
+        for other in expected if name == "kueue" else ():
+            self._define(operator(other, components.ports))
         apply(self.kubeconfig, on_loopback([entry for entry in objects if entry["kind"] != KIND], item.services))
         with self._lock:
             if name == "kuberay":
                 self._dashboard = self._dashboard or components.ray_dashboard()
-            self._processes.start(components.authority.file, components.operator(item))
-            if "kueue" in self.operators:
-                # Kueue discovers kinds when it starts, and retries missing ones only every two minutes.
+            if has_new_kinds and "kueue" in self.operators:
                 self._restart(operator("kueue", components.ports))
             self._write_operators([*self.operators, name])
+
+    def _define(self, item: Operator) -> bool:
+        """Apply the definitions of an operator's kinds. Returns True if the API server did not serve all of them."""
+        definitions = [entry for entry in release(item, self._parts[item.name]) if entry["kind"] == KIND]
+        is_new = not are_served(self.kubeconfig, definitions)
+        # They change only with the version of podwright, and a second application takes seconds of processor time.
+        if is_new or item.name not in self._defined:
+            self.definitions.apply(definitions, item.services)
+            self._defined.add(item.name)
+        return is_new
 
     @property
     def definitions(self) -> Definitions:
@@ -248,7 +270,7 @@ class ControlPlane:
             )
 
     def restart(self, name: Name, settings: Mapping[str, Any] | None = None) -> None:
-        """Restart an operator if it runs and its configuration in the cluster has changed.
+        """Start an operator, or restart it if its configuration in the cluster has changed; it may not be installed.
 
         Args:
             name: The operator.
@@ -262,8 +284,8 @@ class ControlPlane:
             apply(
                 self.kubeconfig, [entry for entry in release(item, self._parts[name], settings) if is_settings(entry)]
             )
-        if not components.is_configured(item):
-            with self._lock:
+        with self._lock:
+            if not self._processes.has(name) or not components.is_configured(item):
                 self._restart(item)
 
     def _restart(self, item: Operator) -> None:

@@ -156,13 +156,21 @@ class Processes:
 
     @property
     def running(self) -> list[Running]:
-        """Living processes in the order of their start. Without the folder, only those of this program."""
+        """Living processes in the order of their start.
+
+        Without the folder, or if it was deleted and is another program's now, only those of this program.
+        """
+        items = dict.fromkeys([*(self._recorded() or ()), *self._started])
+        return [item for item in items if is_alive(item)]
+
+    def _recorded(self) -> list[Running] | None:
+        """Return the processes on record; None if another program wrote the record after this one started some."""
         try:
             rows = json.loads((self._folder / _RECORD).read_text(encoding="utf-8"))
         except FileNotFoundError:
             rows = []
-        items = dict.fromkeys([*(Running(**row) for row in rows), *self._started])
-        return [item for item in items if is_alive(item)]
+        items = [Running(**row) for row in rows]
+        return None if self._started and set(items).isdisjoint(self._started) else items
 
     def start(self, trusted: Path, *components: Component) -> None:
         """Start components at the same time and wait until all are ready.
@@ -178,6 +186,10 @@ class Processes:
         launched = [(component, *self._launch(component)) for component in components]
         for component, item, child in launched:
             self._wait(component, item, child, trusted)
+
+    def has(self, name: str) -> bool:
+        """True if this program has started a component and not stopped it."""
+        return name in self._components
 
     def restart_ended(self, trusted: Path) -> list[str]:
         """Restart components that have ended unexpectedly, one at a time. Returns their names.
@@ -229,7 +241,7 @@ class Processes:
 
     def stop(self, *names: str) -> None:
         """Stop the recorded processes with these names, or all of them. Processes with data stop last."""
-        running = self.running
+        is_own, running = self._recorded() is not None, self.running
         stopped = [item for item in running if not names or item.name in names]
         self._components = {name: item for name, item in self._components.items() if names and name not in names}
         for holds_data, seconds in _STOP_SECONDS.items():
@@ -240,6 +252,8 @@ class Processes:
             child.terminate()
             child.wait()
         self._started = [item for item in self._started if names and item not in stopped]
+        if not is_own:
+            return
         if names:
             self._write([item for item in running if item not in stopped])
         else:

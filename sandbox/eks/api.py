@@ -149,7 +149,8 @@ class EksResponse(OwnResponse):
         if addon == TRAINING_OPERATOR:
             # podwright's operator has no definitions of kinds; Kueue's release contains them.
             objects.install(addon)
-        self.service.control_planes.install(self.region, cluster, addon)
+        self.service.control_planes.apply_releases(self.region, cluster, addon)
+        self.service.control_planes.start_operators(self.region, cluster, addon)
         objects.install(addon)
         if addon == ADDON:
             task_governance.install(objects)

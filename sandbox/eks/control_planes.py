@@ -4,7 +4,8 @@ import json
 import logging
 import shutil
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, Protocol
@@ -14,7 +15,15 @@ from werkzeug.serving import BaseWSGIServer
 from ...config.catalog.charts import KAI
 from ...config.errors import CommandError
 from ...config.settings.governance.task_governance import ADDON
-from ...planning.helm.operators import BASE_PARTS, BY_OWNER, NODE_PARTS, enabled_operators, is_optional
+from ...planning.helm.operators import (
+    BASE_PARTS,
+    BY_OWNER,
+    NODE_PARTS,
+    OPERATORS,
+    Operator,
+    enabled_operators,
+    is_optional,
+)
 from ..control_plane.cache import Cache
 from ..control_plane.control_plane import ControlPlane, missing_parts, pins_for
 from ..control_plane.pins import pins
@@ -36,6 +45,7 @@ from .webhook_files import api_server_options
 Clusters = Literal["real", "store", "installed"]
 """Kind of new clusters: `installed` is real if the cluster's parts are installed, otherwise a store."""
 _NEEDS: Final = "needs.json"
+_PATIENCE_SECONDS: Final = 20.0
 
 
 class Followed(NodeService, DrillService, HealthService, Protocol):
@@ -118,7 +128,10 @@ class ControlPlanes:
     real_nodes: NodeBudget = field(default_factory=lambda: NodeBudget(0))
     """Budget of real nodes; all other nodes are simulated."""
     planes: dict[tuple[str, str], ControlPlane] = field(default_factory=dict)
+    _environments: dict[tuple[str, str], str] = field(default_factory=dict)
     _followers: dict[tuple[str, str], "_Followers"] = field(default_factory=dict)
+    _following: threading.RLock = field(default_factory=threading.RLock)
+    """Lock of a cluster's followers, so that none is created or starts a node while the cluster is deleted."""
 
     def note_needs(self, needs: Mapping[str, Sequence[str]]) -> None:
         """Record the parts that clusters need, by the name of their environment or of an existing cluster."""
@@ -161,13 +174,14 @@ class ControlPlanes:
             raise lacking(missing, name)
         return not missing
 
-    def start(self, region: str, cluster: str, version: str) -> ControlPlane:
+    def start(self, region: str, cluster: str, version: str, environment: str) -> ControlPlane:
         """Start the control plane of a cluster, with earlier data if it has some.
 
         Args:
             region: Region of the cluster.
             cluster: Name of the cluster.
             version: Minor version of Kubernetes. If it is not installed, the default version runs.
+            environment: Name of its environment, or of the cluster itself if podwright did not create it.
 
         Raises:
             CommandError: A part is not installed, or a program does not become ready.
@@ -183,10 +197,13 @@ class ControlPlanes:
         options = api_server_options(folder, webhooks.server, webhooks.trusted, webhooks.bearer, name)
         plane.start(options=options)
         self.planes[region, cluster] = plane
+        self._environments[region, cluster] = environment
         return plane
 
-    def install(self, region: str, cluster: str, owner: str, values: JsonObject | None = None) -> None:
-        """Install the operators of an add-on or chart on a real cluster, if the sandbox can run them.
+    def apply_releases(self, region: str, cluster: str, owner: str, values: JsonObject | None = None) -> None:
+        """Apply the releases of an add-on's or chart's operators to a real cluster, if the sandbox can run them.
+
+        `start_operators` starts them, once the chart has been applied.
 
         Args:
             region: Region of the cluster.
@@ -195,7 +212,7 @@ class ControlPlanes:
             values: Values of the chart, some of which disable an operator.
 
         Raises:
-            CommandError: The API server refuses its objects, or it does not become ready.
+            CommandError: The API server refuses its objects.
         """
         plane = self.planes.get((region, cluster))
         if plane is None:
@@ -206,15 +223,25 @@ class ControlPlanes:
             elif is_optional(name) and missing_parts([name], pins(), Cache.of_user()):
                 logging.warning("%s runs without %s, whose part is not installed", cluster, name)
             else:
-                plane.install(name, settings({}) if owner == ADDON else None)
+                plane.apply_release(name, settings({}) if owner == ADDON else None, self._expected(region, cluster))
+
+    def _expected(self, region: str, cluster: str) -> list[Operator]:
+        """Return the operators that a cluster is known to need and that are installed."""
+        needs = self._needs().get(self._environments.get((region, cluster), cluster), ())
+        missing = missing_parts(needs, pins(), Cache.of_user())
+        return [name for name in OPERATORS if name in needs and name not in missing]
 
     def chart(self, region: str, cluster: str, name: str) -> Path | None:
         """Return the upstream chart of this name from an installed part; None without one."""
         plane = self.planes.get((region, cluster))
         return plane.chart(name) if plane else None
 
-    def restart(self, region: str, cluster: str, owner: str, changed: JsonObject | None = None) -> None:
-        """Restart an operator after a change of its chart's configuration, with `changed` settings."""
+    def start_operators(self, region: str, cluster: str, owner: str, changed: JsonObject | None = None) -> None:
+        """Start operators, or restart them after a change of their configuration, with `changed` settings.
+
+        Raises:
+            CommandError: One does not become ready.
+        """
         plane = self.planes.get((region, cluster))
         if plane is None:
             return
@@ -241,17 +268,10 @@ class ControlPlanes:
         """
         for (region, cluster), plane in list(self.planes.items()):
             try:
-                if (region, cluster) not in self._followers:
-                    self._followers[region, cluster] = self._new_followers(plane, region, cluster, service)
-                followers = self._followers[region, cluster]
-                if ended := plane.restart_ended():
-                    logging.warning("%s of %s had ended, and is started again", ", ".join(ended), cluster)
-                plane.kai.run()
-                followers.kubelets.follow(service)
-                followers.pod_ends.follow(service, followers.real_nodes.running if followers.real_nodes else ())
-                if followers.real_pods:
-                    followers.real_pods.follow(service)
-                followers.compute_domains.follow(followers.kubelets.instance_types)
+                with self._following:
+                    # It may have been deleted, or deleted and created again.
+                    if self.planes.get((region, cluster)) is plane:
+                        self._follow(plane, region, cluster, service)
             except ApiError as error:
                 logging.warning("the nodes of %s are not followed: %s", cluster, error)
             except CommandError as error:
@@ -259,6 +279,29 @@ class ControlPlanes:
             except OSError as error:
                 # Such as a full disk. The other clusters are still followed.
                 logging.warning("the real nodes of %s are not followed: %s", cluster, error)
+
+    def _follow(self, plane: ControlPlane, region: str, cluster: str, service: Followed) -> None:
+        if (region, cluster) not in self._followers:
+            self._followers[region, cluster] = self._new_followers(plane, region, cluster, service)
+        followers = self._followers[region, cluster]
+        if ended := plane.restart_ended():
+            logging.warning("%s of %s had ended, and is started again", ", ".join(ended), cluster)
+        plane.kai.run()
+        followers.kubelets.follow(service)
+        followers.pod_ends.follow(service, followers.real_nodes.running if followers.real_nodes else ())
+        if followers.real_pods:
+            followers.real_pods.follow(service)
+        followers.compute_domains.follow(followers.kubelets.instance_types)
+
+    @contextmanager
+    def _following_paused(self) -> Iterator[None]:
+        """Wait until no cluster is being followed, but not for long: its API server may not answer."""
+        is_paused = self._following.acquire(timeout=_PATIENCE_SECONDS)
+        try:
+            yield
+        finally:
+            if is_paused:
+                self._following.release()
 
     def _new_followers(self, plane: ControlPlane, region: str, cluster: str, service: Followed) -> _Followers:
         """Return the followers of a cluster, with real nodes if this machine can run them."""
@@ -301,21 +344,28 @@ class ControlPlanes:
 
     def delete(self, region: str, cluster: str) -> None:
         """Stop a cluster's control plane and delete its data."""
-        if followers := self._followers.pop((region, cluster), None):
-            try:
-                followers.close()
-            finally:
-                self.real_nodes.give_back(followers.granted.count)
-        if plane := self.planes.pop((region, cluster), None):
+        with self._following_paused():
+            if followers := self._followers.pop((region, cluster), None):
+                try:
+                    followers.close()
+                finally:
+                    self.real_nodes.give_back(followers.granted.count)
+            plane = self.planes.pop((region, cluster), None)
+            self._environments.pop((region, cluster), None)
+        if plane:
             plane.stop()
         if self.is_real(region, cluster):
             shutil.rmtree(self._folder(region, cluster))
 
     def stop(self) -> None:
         """Stop all control planes at the same time. Their data remain."""
-        for followers in self._followers.values():
-            followers.close()
-        threads = [threading.Thread(target=plane.stop) for plane in self.planes.values()]
+        with self._following_paused():
+            planes = list(self.planes.values())
+            # They are followed no more.
+            self.planes.clear()
+            for followers in self._followers.values():
+                followers.close()
+        threads = [threading.Thread(target=plane.stop) for plane in planes]
         for thread in threads:
             thread.start()
         for thread in threads:

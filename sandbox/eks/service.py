@@ -154,7 +154,7 @@ class Eks:
         """Start a cluster's real control plane. The cluster becomes ACTIVE when its API server answers."""
         description = self.cluster(region, name).description
         try:
-            plane = self.control_planes.start(region, name, description["version"])
+            plane = self.control_planes.start(region, name, description["version"], _environment(description))
         except (CommandError, OSError) as error:
             logging.exception("the control plane of %s did not start", name)
             hint = f"\n    → {error.hint}" if isinstance(error, CommandError) and error.hint else ""

@@ -157,7 +157,7 @@ class Schedulers:
             apply_quota(objects, after)
         else:
             apply_policy(objects, before.get("SchedulerConfig", {}), after["SchedulerConfig"])
-            self.eks.control_planes.restart(
+            self.eks.control_planes.start_operators(
                 region, self._eks_name(region, cluster_arn), ADDON, kueue_settings(after["SchedulerConfig"])
             )
 

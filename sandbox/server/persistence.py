@@ -1,15 +1,16 @@
-"""Keeping the sandbox's state between runs: moto's backends and the sandbox's own services, in one snapshot.
+"""Persists the sandbox's state, of moto's back-ends and podwright's services, in a snapshot.
 
-Kept: everything that an API shows (stacks and their events, resources, objects in buckets, clusters and nodes,
-Kubernetes objects). Not kept: invocations of functions that run when the server stops. A snapshot belongs to one
-version of moto, Python and the sandbox; another version starts empty and says so in the log.
+It contains all that an API returns: stacks and their events, resources, objects in buckets, clusters and nodes, and
+Kubernetes objects. Running invocations of functions are lost. A snapshot belongs to one version of moto, Python and the
+sandbox. Another version starts empty, and logs that.
 
-Contents above 64 KiB (assets) are files of their own, named by their digest, so a snapshot stays small.
+Contents above 64 KiB, such as assets, are in separate files named by their digest, so a snapshot stays small.
 """
 
 import copyreg
 import json
 import marshal
+import os
 import pickle
 import sys
 import threading
@@ -30,7 +31,7 @@ from moto.iam.models import AWSManagedPolicy
 from ..protocol.contents import Contents
 from ..services.buckets import LARGE
 
-# Raise it when what is stored changes its form: a snapshot with another number is left alone.
+# Version of the snapshot's form. Snapshots with another version are not read.
 _FORMAT = 8
 _ATTEMPTS = 20
 State = dict[str, Any]
@@ -59,14 +60,14 @@ def _function(code: bytes, module: str, name: str, defaults: tuple[Any, ...] | N
 
 
 class _Pickler(pickle.Pickler):
-    """Pickles what moto keeps in its backends beside plain data: locks, private keys, local functions."""
+    """Pickles moto's back-ends, which contain locks, private keys and local functions."""
 
     def __init__(self, file: IO[bytes], contents: Contents):
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
         self.contents = contents
 
     def persistent_id(self, obj: Any) -> Any:
-        """What is stored beside the snapshot (large contents) or comes with moto (AWS's managed policies)."""
+        """Return a reference to large contents in files, and to moto's copies of AWS's managed policies."""
         if type(obj) is AWSManagedPolicy:
             return obj.arn, obj.account_id, obj.attachment_count
         if type(obj) is not bytes or len(obj) < LARGE:
@@ -74,7 +75,7 @@ class _Pickler(pickle.Pickler):
         return self.contents.keep(obj)
 
     def reducer_override(self, obj: Any) -> Any:
-        """How to make the objects again that pickle does not know."""
+        """Return the constructors of objects that pickle does not support."""
         if isinstance(obj, _LOCK_TYPES):
             return _lock, ()
         if isinstance(obj, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey):
@@ -84,7 +85,7 @@ class _Pickler(pickle.Pickler):
                 ),
             )
         if isinstance(obj, defaultdict) and type(obj) is not defaultdict:
-            # The subclass's constructor wants arguments; its attributes and items say all.
+            # The constructor needs arguments, but its attributes and items suffice.
             state = (vars(obj), {"default_factory": obj.default_factory})
             return copyreg.__newobj__, (type(obj),), state, None, iter(obj.items())  # pyrefly: ignore[missing-attribute]
         if isinstance(obj, weakref.WeakValueDictionary):
@@ -139,39 +140,44 @@ def _restore_moto(state: State) -> None:
 
 
 class DamagedSnapshot(Exception):
-    """A snapshot that cannot be read; the message says which file and why."""
+    """A snapshot cannot be read. The message contains the file and the reason."""
 
 
 class Snapshots:
-    """Writes and reads snapshots in a directory. `collect` gives the sandbox's own state, `restore` takes it back."""
+    """Writes and reads snapshots in a directory. `collect` returns podwright's state, `restore` sets it."""
 
     def __init__(
         self, directory: Path, contents: Contents, collect: Callable[[], State], restore: Callable[[State], None]
     ):
         self.file, self.contents = directory / "snapshot", contents
+        # Its descriptor stays that of this directory, whatever is at the path later.
+        self._directory = os.open(directory, os.O_RDONLY)
         self.collect, self.restore = collect, restore
         self.foreign = False
-        """Whether `load` found a snapshot of another version and left it alone."""
-        self.abandoned = False
-        """True once nothing is saved any longer, because the directory was deleted."""
+        """True if `load` has ignored a snapshot of another version."""
         self._saving = threading.Lock()
 
     def save(self) -> None:
-        """Write a snapshot; while others change the state, try again until a whole one is through."""
+        """Write a snapshot, again if other threads change the state meanwhile.
+
+        Nothing is written if the directory was deleted: another sandbox may have one at its path by now.
+        """
         with self._saving:
-            if self.abandoned:
-                return
-            partial = self.file.with_suffix(".new")
+            partial = self.file.with_suffix(".new").name
             for attempt in range(_ATTEMPTS):
                 try:
-                    with partial.open("wb") as file:
+                    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666, dir_fd=self._directory)
+                except FileNotFoundError:
+                    return
+                try:
+                    with os.fdopen(descriptor, "wb") as file:
                         self._write(file)
                     break
                 except RuntimeError:  # a dictionary changed its size while it was pickled
                     if attempt == _ATTEMPTS - 1:
                         raise
-            # By its name it is the former snapshot or the whole new one, also when the process is killed here.
-            partial.rename(self.file)
+            # The file is always a complete snapshot, even if the process is killed here.
+            os.rename(partial, self.file.name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
 
     def _write(self, file: IO[bytes]) -> None:
         pickler = _Pickler(file, self.contents)
@@ -179,7 +185,7 @@ class Snapshots:
         pickler.dump((_moto_state(), self.collect()))
 
     def load(self) -> bool:
-        """Take the last snapshot back; False if there is none, or one of another version.
+        """Restore the last snapshot. Returns False without one, or if another version wrote it.
 
         Raises DamagedSnapshot if it cannot be read.
         """
@@ -192,7 +198,7 @@ class Snapshots:
                 if self.foreign:
                     return False
                 moto, own = unpickler.load()
-            # Damaged bytes are a program of pickle's own language, and may end in any exception.
+            # Unpickling damaged bytes may raise any exception.
             except Exception as error:
                 raise DamagedSnapshot(
                     f"{self.file} is damaged and cannot be read back ({type(error).__name__}: {error})"

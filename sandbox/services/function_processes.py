@@ -22,6 +22,8 @@ from typing import Any, Final
 
 _BOOTSTRAP: Final = Path(__file__).with_name("lambda_bootstrap.py")
 _READ_BYTES: Final = 65_536
+_ANSWER_SECONDS: Final = 60.0
+"""Limit for the process that forks, which first imports boto3, to receive an invocation."""
 
 
 class TimedOutError(Exception):
@@ -56,12 +58,13 @@ class FunctionProcesses:
 
         Raises:
             TimedOutError: The function ran longer than `timeout_seconds`.
+            OSError: The process that forks does not receive the invocation, also after it was started again.
         """
         with ExitStack() as stack:
             request = stack.enter_context(tempfile.TemporaryFile())
             request.write(json.dumps(invocation).encode())
             request.seek(0)
-            # The answer has a pipe of its own: handlers and libraries print on all others.
+            # A separate pipe for the answer, since handlers and libraries print to the standard streams.
             (answers, answer), (logs, log) = os.pipe(), os.pipe()
             for descriptor in (answers, logs):
                 stack.callback(os.close, descriptor)
@@ -76,6 +79,8 @@ class FunctionProcesses:
         """End the process that forks; those of invocations run on."""
         if self._connection is not None and self._parent is not None:
             self._connection.close()
+            # It holds nothing, and may stand still.
+            self._parent.kill()
             self._parent.wait()
             self._connection = None
 
@@ -83,8 +88,8 @@ class FunctionProcesses:
         with self._lock:
             try:
                 self._send(descriptors)
-            except ConnectionError:
-                # The process was killed before it received them, so no function runs yet.
+            except (ConnectionError, TimeoutError):
+                # The process was killed or stopped before it received them, so no function runs yet.
                 self.close()
                 self._send(descriptors)
 
@@ -93,6 +98,7 @@ class FunctionProcesses:
 
         Raises:
             ConnectionError: The process that forks has ended before it received them.
+            TimeoutError: It has not received them after a minute.
         """
         connection = self._connection or self._start()
         socket.send_fds(connection, [b"."], descriptors)
@@ -102,6 +108,7 @@ class FunctionProcesses:
     def _start(self) -> socket.socket:
         """Start the process that imports boto3. It ends when the sandbox closes the socket or dies."""
         connection, theirs = socket.socketpair()
+        connection.settimeout(_ANSWER_SECONDS)
         with theirs:
             self._parent = subprocess.Popen(
                 # -I and -S hide this machine's packages: a function sees only its layers and its runtime.

@@ -1,7 +1,7 @@
-"""Lambda functions, run for real: a Python handler is unpacked and called in a process of its own.
+"""Runs the Python handlers of Lambda functions, each invocation in a new process.
 
-moto keeps the functions; this takes the place of its Docker-based invocation. The process has the function's
-environment, the credentials of its role and boto3, and talks to the sandbox only. Other runtimes are refused.
+It replaces moto's invocation, which uses Docker. The process has the function's environment variables, the credentials
+of its role and boto3, and its clients reach only the sandbox. Other runtimes are refused.
 """
 
 import base64
@@ -26,13 +26,13 @@ from ..protocol.clock import now
 from ..protocol.contents import Contents
 from .function_processes import FunctionProcesses, TimedOutError
 
-# What AWS's Python runtime brings: boto3 and what it needs.
+# boto3 and its dependencies, which AWS's Python runtime contains.
 _RUNTIME_PACKAGES = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "urllib3", "six")
 # AWS repeats a failed asynchronous invocation twice, unless the function's settings say otherwise.
 # Source: AWS Lambda Developer Guide, "Asynchronous invocation".
 _RETRIES = 2
 
-# The attribute of moto's functions and layers that has the content of their archive.
+# Attribute of moto's functions and layers with the content of their archive.
 _ARCHIVE = "code_bytes"
 
 
@@ -48,7 +48,8 @@ class Result:
 class Functions:
     """Runs the functions of an account.
 
-    `contents` has their archives, `directory` the unpacked code by digest; `authority` is whom they trust over HTTPS.
+    `contents` has their archives, and `directory` their unpacked code by digest. `authority` signs the certificates of
+    the servers that they call.
     """
 
     def __init__(self, clients: Clients, directory: Path, contents: Contents, sleep_scale: float, authority: Path):
@@ -58,7 +59,7 @@ class Functions:
         self.running: Counter[str] = Counter()
 
     def run(self, function: LambdaFunction, event: Any) -> Result:
-        """Call the handler once and wait for it; its output goes to its log group."""
+        """Call the handler once, wait for its end, and write its output to its log group."""
         if not str(function.run_time).startswith("python"):
             message = f"Functions with runtime {function.run_time} cannot run in the sandbox; only Python can (sandbox)"
             return Result(
@@ -111,7 +112,7 @@ class Functions:
         threading.Thread(target=attempts, daemon=True, name=f"lambda {function.function_name}").start()
 
     def _process(self, function: LambdaFunction, invocation: dict[str, Any]) -> Result:
-        """Run a function in a Python process of its own, as its role, and stop it at its time-out."""
+        """Run a function in a new Python process with the credentials of its role, and kill it at its time-out."""
         try:
             ended = self.processes.run(invocation, float(function.timeout))
         except TimedOutError as error:
@@ -120,6 +121,10 @@ class Functions:
                 f"{function.timeout:.2f} seconds"
             )
             return Result(json.dumps({"errorMessage": message}), True, f"{error}{message}")
+        except (ConnectionError, TimeoutError) as error:
+            message = f"RequestId: {invocation['RequestId']} Error: the sandbox cannot start functions: {error}"
+            content = {"errorType": "Runtime.ExitError", "errorMessage": message}
+            return Result(json.dumps(content), True, message)
         answer = (
             json.loads(ended.answer)
             if ended.answer
@@ -135,7 +140,7 @@ class Functions:
         return Result(json.dumps(answer["result"]), False, ended.log)
 
     def _environment(self, function: LambdaFunction) -> dict[str, str]:
-        """The variables of a function: Lambda's own, then its configuration's, with credentials of its role."""
+        """Return the variables of Lambda and of a function's configuration, with credentials of its role."""
         role = self.clients.client("sts", function.region).assume_role(
             RoleArn=function.role, RoleSessionName=function.function_name[:64]
         )["Credentials"]
@@ -152,7 +157,7 @@ class Functions:
             "AWS_SESSION_TOKEN": role["SessionToken"],
             "AWS_ENDPOINT_URL": self.clients.endpoint,
             "AWS_EC2_METADATA_DISABLED": "true",
-            # Profiles and credentials of whoever runs the sandbox are none of the function.
+            # The function must not use profiles and credentials of the user who runs the sandbox.
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
             "NO_PROXY": "localhost",
@@ -199,12 +204,12 @@ class Functions:
         lines = [{"timestamp": timestamp, "message": line} for line in text.splitlines() if line] or [
             {"timestamp": timestamp, "message": "END"}
         ]
-        # PutLogEvents takes so many events at the most.
+        # Maximum of PutLogEvents.
         logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=lines[:10_000])
 
 
 class _Archive:
-    """The attribute of an archive, with its content in a file: layers have tens of megabytes, each in many versions."""
+    """An attribute whose value is in a file: archives of layers have tens of megabytes, in many versions."""
 
     def __init__(self, functions_of: Callable[[str], Functions]):
         self.functions_of = functions_of
@@ -217,7 +222,7 @@ class _Archive:
 
 
 def mount(functions_of: Callable[[str], Functions]) -> None:
-    """Let moto's Invoke operation call the handler, by what runs an account's functions."""
+    """Let moto's Invoke operation run the handler with the account's service."""
     construct = LambdaFunction.__init__
 
     def remember(function: Any, account_id: str, spec: dict[str, Any], *rest: Any, **more: Any) -> None:
@@ -232,7 +237,7 @@ def mount(functions_of: Callable[[str], Functions]) -> None:
         result = functions.run(function, event)
         if result.failed:
             response_headers["x-amz-function-error"] = "Unhandled"
-        # Lambda hands over the last 4 KB of the log.
+        # Lambda returns the last 4 KB of the log.
         response_headers["x-amz-log-result"] = base64.b64encode(result.log[-4096:].encode()).decode()
         return result.payload.encode()
 

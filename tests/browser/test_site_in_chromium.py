@@ -1,4 +1,4 @@
-"""The site of the documentation as `bin/docs` builds it, in a real browser: three widths, light and dark."""
+"""The documentation's site of `bin/docs` in Chromium, in three widths, and in the light and the dark theme."""
 
 import functools
 import re
@@ -15,7 +15,8 @@ from chromium import AXE, AXE_IS_THERE, CHROMIUM_IS_THERE, JUDGE, chromium, dark
 
 ROOT = Path(__file__).parents[2]
 pytestmark = CHROMIUM_IS_THERE
-WIDTHS = (390, 768, 1280)
+WIDTHS = {"light": (390, 768, 1280), "dark": (1280,)}
+"""Widths of the window by theme, since the layout does not depend on the theme."""
 PAGES = (
     "index.html",
     "tour.html",
@@ -26,9 +27,9 @@ PAGES = (
     "scenarios/two-teams.html",
     "user/jobs.html",
 )
-"""Front page and pictures, wide tables, generated ones, long lines of commands, files."""
+"""The front page, pages with pictures, wide or generated tables, long commands and files."""
 JUDGED = ("index.html", "tour.html", "reference/commands.html")
-# What each frame says of itself: how much it is too wide, what of it leads beyond, and pictures that are not there.
+# Measures each frame: its overflow, elements beyond its width, missing pictures, and its background.
 MEASURE = """
 const wait = milliseconds => new Promise(done => setTimeout(done, milliseconds));
 while ([...document.querySelectorAll("iframe")].some(frame => frame.contentDocument.readyState !== "complete"))
@@ -49,7 +50,7 @@ for (const frame of document.querySelectorAll("iframe")) {
   };
 }
 """
-# Types a word into the search of the page that it stands in.
+# Types a word into the search of its page.
 SEARCH = """<script>addEventListener("load", async () => {
   const wait = milliseconds => new Promise(done => setTimeout(done, milliseconds));
   const every = selector => [document, ...[...document.querySelectorAll("*")].map(one => one.shadowRoot)]
@@ -65,19 +66,19 @@ SEARCH = """<script>addEventListener("load", async () => {
 
 @pytest.fixture(scope="module")
 def site() -> Path:
-    """The site; nothing is built where every page is as it would be."""
+    """The site, which `bin/docs` builds unless it is up to date."""
     subprocess.run([ROOT / "bin/docs"], check=True, capture_output=True)
     return ROOT / ".podwright/site"
 
 
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Write no log."""
 
 
 @pytest.fixture(scope="module")
 def server(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """The address of the site, and a folder that is served as /own."""
+    """The address of the served site, and the folder of its files."""
     folder = tmp_path_factory.mktemp("served")
     for part in site.iterdir():
         (folder / part.name).symlink_to(part)
@@ -97,7 +98,7 @@ def test_pages_fit_show_their_pictures_and_complain_of_nothing(
     body = "".join(
         f'<iframe name="{page} {wide}" width="{wide}" height="900" src="/{page}"></iframe>'
         for page in PAGES
-        for wide in WIDTHS
+        for wide in WIDTHS[theme]
     )
     log = tmp_path / "log"
     options = ("--enable-logging", f"--log-file={log}", *dark(theme))
@@ -109,7 +110,7 @@ def test_pages_fit_show_their_pictures_and_complain_of_nothing(
         at=f"{address}/measured.html",
         milliseconds=30_000,
     )
-    assert len(actual) == len(PAGES) * len(WIDTHS)
+    assert len(actual) == len(PAGES) * len(WIDTHS[theme])
     ground = {"light": "rgb(255, 255, 255)", "dark": "rgb(11, 12, 15)"}[theme]
     fine = {"overflow": 0, "beyond": [], "broken": [], "folded": [], "ground": ground}
     assert {name: observed for name, observed in actual.items() if observed != fine} == {}

@@ -132,7 +132,7 @@ class Direct(Kubectl):
             self.ask("POST", _path(resource(item), item["metadata"]["namespace"]), item)
         return ""
 
-    def run(self, *arguments: str, specified: str = "") -> str:
+    def run(self, *arguments: str, specified: str = "", repeatable: bool = True) -> str:
         if arguments[0] == "logs":
             namespace = next(item.partition("=")[2] for item in arguments if item.startswith("--namespace"))
             return self.ask("GET", f"{_path('pods', namespace)}/{arguments[1]}/log")

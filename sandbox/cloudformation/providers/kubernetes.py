@@ -173,9 +173,9 @@ class HelmChart(KubectlResource):
             makes_namespace, skips_crds = _is_set(request, "CreateNamespace"), _is_set(request, "SkipCrds")
             # A stand-in gives way to the chart that the control plane carries.
             chart = (_is_stand_in(chart) and eks.control_planes.chart(*at, name)) or chart
-            eks.control_planes.install(*at, name, json.loads(values.read_text()))
+            eks.control_planes.apply_releases(*at, name, json.loads(values.read_text()))
             objects.upgrade(Release(name, namespace, chart, values, makes_namespace, skips_crds))
-            eks.control_planes.restart(*at, name)
+            eks.control_planes.start_operators(*at, name)
         return {}
 
     def _download(self, request: Request, chart: Path) -> None:

@@ -1,4 +1,4 @@
-"""The stand-in for HyperPod's training operator on a real API server, with Kueue beside it."""
+"""The stand-in for HyperPod's training operator on a real API server with Kueue."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from podwright.sandbox.kubernetes.custom_kinds import installed_by
 from waiting import until
 
 CACHE = Cache.of_user()
-pytestmark = needs_parts("kueue")
+pytestmark = needs_parts("kueue", "training-operator")
 
 MODEL = "sagemaker/hyperpod/training/config/hyperpod_pytorch_job_unified_config.py"
 NODES, CPUS, MEMORY, TEAM = 8, 8, 32, "team"
@@ -57,11 +57,11 @@ def node(name: str) -> Object:
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """One of its own, with Kueue as task governance configures it."""
+    """A control plane with Kueue as task governance configures it, which expects the training operator."""
     control_plane = ControlPlane(tmp_path_factory.mktemp("plane"), pins(), CACHE)
     control_plane.start()
     try:
-        control_plane.install("kueue", settings({}))
+        control_plane.install("kueue", settings({}), expected=["training-operator"])
         control_plane.install("hyperpod-training-operator")
         yield control_plane
     finally:
@@ -357,6 +357,21 @@ def test_an_operator_that_ended_starts_again(plane: ControlPlane, server: ApiSer
     os.kill(process.pid, signal.SIGKILL)
     assert until(plane.restart_ended) == ["hyperpod-training-operator"]
     run(server, job("later", part("pods", 1)), 1)
+
+
+def test_kueue_queues_the_jobs_of_an_expected_operator_without_a_restart(
+    plane: ControlPlane, server: ApiServer
+) -> None:
+    (kueue,) = (item for item in plane.running if item.name == "kueue")
+    plane.install("training-operator")
+    assert kueue in plane.running
+    labels = {"labels": {"kueue.x-k8s.io/queue-name": TEAM}}
+    spec = {"pytorchReplicaSpecs": {"Worker": {"replicas": 1, "template": template()}}}
+    item = of_kind("kubeflow.org/v1", "PyTorchJob", "queued", TEAM, metadata=labels, spec=spec)
+    until(lambda: server.accepts(item))
+    owners = until(lambda: [work["metadata"]["ownerReferences"] for work in server.items(KUEUE, "Workload", TEAM)])
+    server.delete(item)
+    assert [owner["kind"] for [owner] in owners] == ["PyTorchJob"]
 
 
 # The last one.

@@ -134,7 +134,7 @@ class FakeKubectl:
         self.applied += manifests
         return ""
 
-    def run(self, *arguments: str, specified: str = "") -> str:
+    def run(self, *arguments: str, specified: str = "", repeatable: bool = True) -> str:
         self.done.append(arguments)
         return ""
 

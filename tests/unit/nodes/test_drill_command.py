@@ -50,7 +50,8 @@ def drill_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DrillClust
             SimpleNamespace(sleep=drill_cluster.sleep, time=drill_cluster.clock, monotonic=drill_cluster.clock),
         )
     monkeypatch.setattr(command, "Observer", lambda client, cluster, node, kubectl: drill_cluster.observer())
-    monkeypatch.setitem(cast(Any, follow.follow).__kwdefaults__, "sleep", drill_cluster.sleep)
+    for name, replaced in (("sleep", drill_cluster.sleep), ("clock", drill_cluster.clock)):
+        monkeypatch.setitem(cast(Any, follow.follow).__kwdefaults__, name, replaced)
     return drill_cluster
 
 
@@ -158,7 +159,7 @@ class PodKubectl(FakeKubectl):
         ended = {"state": {"terminated": {"finishedAt": "2026-11-21T12:00:30Z"}}}
         return {"status": {"phase": self.phase, "containerStatuses": [ended]}}
 
-    def run(self, *arguments: str, specified: str = "") -> str:
+    def run(self, *arguments: str, specified: str = "", repeatable: bool = True) -> str:
         super().run(*arguments, specified=specified)
         return "the node has no /var/log/messages" if arguments[0] == "logs" else ""
 
@@ -228,9 +229,30 @@ def test_an_api_behind_the_node_itself_is_looked_at_again(drill_cluster: DrillCl
         3000,
         lines.append,
         sleep=drill_cluster.sleep,
+        clock=drill_cluster.clock,
     )
     assert timeline.done
     assert sum("tried again" in line for line in lines) == 1
+
+
+def test_the_wait_contains_reads_that_fail_slowly(drill_cluster: DrillCluster) -> None:
+    observer, started = drill_cluster.observer(), drill_cluster.now
+    timeline = Timeline(observer.observe(), BROKEN, "replace", started)
+
+    def observe() -> Any:
+        drill_cluster.sleep(40)
+        raise Refused("net/http: TLS handshake timeout")
+
+    observer.observe = observe
+    follow.follow(
+        [(observer, timeline)],
+        follow.Events(drill_cluster, "prod", started),
+        600,
+        lambda line: None,
+        sleep=drill_cluster.sleep,
+        clock=drill_cluster.clock,
+    )
+    assert 600 <= drill_cluster.now - started < 650
 
 
 def test_kinds_are_listed_with_a_source(capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,6 +43,7 @@ def followed(moments: list[Moment], action: Action, *, seconds: float = 3000, **
         seconds,
         lines.append,
         sleep=drill_cluster.sleep,
+        clock=drill_cluster.clock,
     )
     return timeline, lines
 
@@ -87,6 +88,11 @@ def test_containers_that_restart_between_two_reads_were_interrupted() -> None:
     quick = [*REBOOTED[:2], Moment(90, BOTH, again, [pod("a", BROKEN, restarts=1), pod("b", OTHER)])]
     timeline, _ = followed(quick, "reboot")
     assert (timeline.done, timeline.marks["resumed"] - timeline.begun) == (True, 90)
+    # A label that no read saw was there before the reboot.
+    unseen = [WHOLE, Moment(90, BOTH, again, [pod("a", BROKEN, restarts=1), pod("b", OTHER)])]
+    timeline, _ = followed(unseen, "reboot")
+    assert {mark: at - timeline.begun for mark, at in timeline.marks.items()} == dict.fromkeys(timeline.marks, 90)
+    assert (timeline.action, timeline.done, "labelled" in timeline.marks) == ("reboot", True, True)
     untouched = [*quick[:2], Moment(90, BOTH, again, [pod("a", BROKEN), pod("b", OTHER)])]
     timeline, _ = followed(untouched, "reboot", seconds=600)
     assert not timeline.done

@@ -49,7 +49,8 @@ def drill_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DrillClust
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(command, "way", lambda *_: drill_cluster.kubectl)
     monkeypatch.setattr(health_check, "time", clock)
-    monkeypatch.setitem(cast(Any, follow.follow).__kwdefaults__, "sleep", drill_cluster.sleep)
+    for name, replaced in (("sleep", drill_cluster.sleep), ("clock", drill_cluster.clock)):
+        monkeypatch.setitem(cast(Any, follow.follow).__kwdefaults__, name, replaced)
     return drill_cluster
 
 

@@ -103,6 +103,13 @@ def test_kubectl_runs_again_if_the_server_is_too_busy(
     assert len(api.callers) == requests
 
 
+def test_a_change_that_must_not_happen_twice_runs_once(api: Api, kubeconfig: Path) -> None:
+    api.first_codes = [503]
+    with pytest.raises(Refused, match="unable to handle the request"):
+        Kubectl(kubeconfig, True, sign_in=SignIn(ACCOUNT, "prod-1a2b")).run("get", "--raw", "/", repeatable=False)
+    assert len(api.callers) == 1
+
+
 def test_without_it_the_user_of_the_kubeconfig_signs_in(api: Api, kubeconfig: Path) -> None:
     with pytest.raises(Refused, match="exec"):
         Kubectl(kubeconfig, True).run("get", "--raw", "/version")

@@ -188,7 +188,7 @@ class Plane:
     def __init__(self) -> None:
         self.operators: list[str] = []
 
-    def install(self, name: str, settings: dict[str, Any] | None = None) -> None:
+    def apply_release(self, name: str, settings: dict[str, Any] | None, expected: list[str]) -> None:
         """Record an operator."""
         self.operators.append(name)
 
@@ -199,11 +199,11 @@ def test_the_mpi_operator_is_left_out_where_it_is_not_installed(
     plane, planes = Plane(), planes_of(tmp_path, "installed")
     planes.planes[AT] = cast(ControlPlane, plane)
     with caplog.at_level(logging.WARNING):
-        planes.install(*AT, "hyperpod-dependencies")
+        planes.apply_releases(*AT, "hyperpod-dependencies")
     assert plane.operators == ["training-operator"]
     assert "eks-1 runs without mpi-operator" in caplog.text
     install(cache, "mpi-operator")
-    planes.install(*AT, "hyperpod-dependencies")
+    planes.apply_releases(*AT, "hyperpod-dependencies")
     assert plane.operators == ["training-operator", "training-operator", "mpi-operator"]
 
 

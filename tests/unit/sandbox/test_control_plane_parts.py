@@ -771,6 +771,27 @@ def test_a_process_whose_folder_is_deleted_is_killed_if_it_does_not_end(
     assert not is_alive(started)
 
 
+def test_processes_of_another_program_at_the_same_path_are_left_alone(tmp_path: Path) -> None:
+    """As of a sandbox that was started after the folder of the first was deleted."""
+    ports, folder = Ports.free(), tmp_path / "processes"
+    first = Processes(folder)
+    first.start(tmp_path, server(ports.api))
+    (own,) = first.running
+    shutil.rmtree(folder)
+    second = Processes(folder)
+    second.start(tmp_path, server(ports.etcd))
+    (other,) = second.running
+    first.stop()
+    assert [is_alive(own), is_alive(other)] == [False, True]
+    assert Processes(folder).running == second.running == [other]
+    second.stop()
+
+
+def server(port: int) -> Component:
+    """A component that answers at a port."""
+    return Component("server", [sys.executable, "-c", SERVER, str(port)], f"http://127.0.0.1:{port}/")
+
+
 def test_a_process_that_ends_at_its_start_says_why(tmp_path: Path) -> None:
     processes = Processes(tmp_path)
     failing = program(tmp_path / "failing.sh", "echo bind: address already in use; exit 1")

@@ -202,6 +202,15 @@ def test_another_process_forks_if_the_first_is_killed_with_an_invocation_in_flig
     assert json.loads(run(processes, tmp_path, PARENT).answer)["result"] != first
 
 
+def test_another_process_forks_if_the_first_stands_still(processes: FunctionProcesses, tmp_path: Path) -> None:
+    first = json.loads(run(processes, tmp_path, PARENT).answer)["result"]
+    os.kill(first, signal.SIGSTOP)
+    assert processes._connection is not None
+    processes._connection.settimeout(0.1)
+    assert json.loads(run(processes, tmp_path, PARENT).answer)["result"] != first
+    assert not Path("/proc", str(first), "exe").exists()
+
+
 def test_descriptors_are_open_until_the_process_has_received_them(
     runtime: Path, processes: FunctionProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

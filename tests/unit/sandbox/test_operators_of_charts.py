@@ -7,6 +7,7 @@ import pytest
 
 from podwright.planning.helm.wanted_charts import wanted_charts
 from podwright.sandbox.control_plane.control_plane import ControlPlane
+from podwright.sandbox.eks import control_planes
 from podwright.sandbox.eks.control_planes import ControlPlanes, Webhooks
 from synthesis import environment_of
 
@@ -25,13 +26,19 @@ class Plane:
     def __init__(self) -> None:
         self.operators: list[str] = []
 
-    def install(self, name: str, settings: dict[str, Any] | None = None) -> None:
+    def apply_release(self, name: str, settings: dict[str, Any] | None, expected: list[str]) -> None:
         """Run an operator; one that is there stays."""
         self.operators = [*[other for other in self.operators if other != name], name]
 
     def uninstall(self, name: str) -> None:
         """Stop it if it is there."""
         self.operators = [other for other in self.operators if other != name]
+
+
+@pytest.fixture(autouse=True)
+def no_parts_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is installed on this machine."""
+    monkeypatch.setattr(control_planes, "missing_parts", lambda *_: [])
 
 
 @pytest.fixture
@@ -61,19 +68,19 @@ def test_those_run_that_an_environments_charts_bring(
     plane: Plane, planes: ControlPlanes, platform: str, expected: list[str]
 ) -> None:
     for desired in wanted_charts(environment_of(f"{ENVIRONMENT}\nplatform: {platform}")):
-        planes.install(*AT, desired.chart.name, desired.values)
+        planes.apply_releases(*AT, desired.chart.name, desired.values)
     assert plane.operators == expected
 
 
 def test_what_is_turned_off_or_deleted_stops(plane: Plane, planes: ControlPlanes) -> None:
-    planes.install(*AT, "hyperpod-dependencies", {})
-    planes.install(*AT, "hyperpod-dependencies", {"trainingOperators": {"enabled": False}})
+    planes.apply_releases(*AT, "hyperpod-dependencies", {})
+    planes.apply_releases(*AT, "hyperpod-dependencies", {"trainingOperators": {"enabled": False}})
     assert plane.operators == ["mpi-operator"]
     planes.uninstall(*AT, "hyperpod-dependencies")
     assert plane.operators == []
 
 
 def test_nothing_runs_for_others_and_for_clusters_in_a_store(plane: Plane, planes: ControlPlanes) -> None:
-    planes.install(*AT, "metrics-server")
-    planes.install("us-west-2", "two", "kueue")
+    planes.apply_releases(*AT, "metrics-server")
+    planes.apply_releases("us-west-2", "two", "kueue")
     assert plane.operators == []

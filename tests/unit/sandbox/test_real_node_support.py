@@ -4,9 +4,11 @@ import errno
 import os
 import shutil
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -246,6 +248,33 @@ def test_nodes_of_a_deleted_cluster_are_free_again_even_if_they_do_not_stop(
     with pytest.raises(TimeoutError):
         planes.delete(*AT)
     assert planes.real_nodes.take().count == 2
+
+
+def test_a_cluster_that_is_deleted_while_it_gets_its_nodes_keeps_none(
+    planes: ControlPlanes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, threads = list[bool](), list[threading.Thread]()
+
+    def real_nodes(folder: Path, *_: object) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        threads.append(threading.Thread(target=planes.delete, args=AT))
+        threads[0].start()
+        # The deletion has to wait: without a lock it has ended by then.
+        threads[0].join(0.2)
+
+    def followers(*arguments: Any) -> Any:
+        granted = next(item for item in arguments if isinstance(item, Offer))
+        return Mock(granted=granted, close=lambda: closed.append(True), real_nodes=None, real_pods=None)
+
+    monkeypatch.setattr(control_planes, "RealNodes", real_nodes)
+    monkeypatch.setattr("podwright.sandbox.eks.control_planes._Followers.of", followers)
+    planes.planes[AT] = Mock(pins=pins(), restart_ended=list)
+    planes.follow(cast(Any, None))
+    threads[0].join()
+    assert closed == [True]
+    assert planes.real_nodes.take().count == 2
+    assert planes._followers == {}
+    assert not planes.is_real(*AT)
 
 
 def test_the_nodes_of_a_cluster_are_those_that_it_got(planes: ControlPlanes, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import shutil
 import threading
 from collections import defaultdict
 from datetime import timedelta
@@ -345,6 +346,18 @@ def test_snapshots_hold_what_plain_pickle_does_not(tmp_path: Path) -> None:
         assert state["odd"]["factory"]["missing"] == 42
     assert state["odd"]["large"] == b"x" * 100_000
     assert snapshots.file.stat().st_size < 50_000
+
+
+def test_nothing_is_saved_once_the_directory_was_deleted(tmp_path: Path) -> None:
+    state, folder = {"a": 1}, tmp_path / "sandbox"
+    folder.mkdir()
+    snapshots = Snapshots(folder, Contents(tmp_path / "contents"), lambda: state, state.update)
+    snapshots.save()
+    shutil.rmtree(folder)
+    # That of the next sandbox.
+    folder.mkdir()
+    snapshots.save()
+    assert list(folder.iterdir()) == []
 
 
 def test_a_snapshot_of_another_version_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
