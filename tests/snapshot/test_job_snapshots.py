@@ -17,10 +17,10 @@ ROOT = Path(__file__).parents[2]
 SNAPSHOTS = Path(__file__).parent / "jobs"
 PROJECT = Project.at(ROOT)
 HEAD = """\
-# Objects of the shapes of jobs
+# Kubernetes objects of the job examples
 
-This page shows the Kubernetes objects of [the job shapes](job-shapes.md) in full. `podwright render jobs` prints the
-same.
+This page lists the Kubernetes objects of [the job examples](job-shapes.md) in full, as `podwright render jobs` prints
+them.
 """
 WITH_JOBS = [name for name in PROJECT.names if PROJECT.load(name).environment.jobs]
 

@@ -41,7 +41,7 @@ def read(session: Session, uri: str) -> str:
         ("env/prod/resolved", '"settings"'),
         ("env/prod/findings", '"findings"'),
         ("docs/user/quotas", "# Quotas"),
-        ("docs/user/agents", "# Clusters from an agent"),
+        ("docs/user/agents", "# Manage clusters from an AI agent"),
         ("rules/NET003", "# NET003"),
         ("rules/GpuXid", "GpuXid"),
         ("catalog/ml.g5.12xlarge", "A10G"),
