@@ -155,12 +155,14 @@ def plan(
     states, has_all = {report.state for report in reports}, len(reports) == size - ended
     active = [report for report in reports if report.state in (RUNNING, COMPLETED)]
     if FAULTED in states:
-        if "" in states:
+        # A new pod cannot have caused the fault, and is no substitute for a lost one.
+        started = [report for report in reports if report.pods]
+        if any(report.state == "" for report in started):
             # Its pod may be lost, and the faults follow from that loss, which counts as the restart.
             return Plan()
         faulted = [report for report in reports if report.state == FAULTED]
         # Processes also fail when another pod of the job disappears, whose loss counts as the restart.
-        counted = [item for item in faulted if item.restarts == restarts and len(reports) + ended >= item.pods]
+        counted = [item for item in faulted if item.restarts == restarts and len(started) + ended >= item.pods]
         return Plan(_each([*faulted, *active], _stop(None)), tuple(report.name for report in counted))
     if has_all and states == {READY}:
         return Plan(_starts(reports, size, restarts, log_rules))

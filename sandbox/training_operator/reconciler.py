@@ -13,7 +13,7 @@ from ..kubernetes.cluster_objects import ApiError
 from .agents import agents_of, plan
 from .decisions import Decision, after_processes_failed, decide
 from .jobs import GROUP, JOB_LABEL, PLURAL, VERSION, Claim, Job, Manifest
-from .pods import Placement, phase, pod, pod_set
+from .pods import Placement, is_going, phase, pod, pod_set
 from .sizes import Observed
 from .workloads import API_VERSION, JOB_UID, PriorityClass, priority_class, workload
 
@@ -76,7 +76,8 @@ class Reconciler:
         agents = agents_of(self._api, job, pods) if decision.size else []
         if not agents:
             return False
-        ended = sum(phase(pod) == "Succeeded" for pod in pods.values())
+        # A smaller job no longer has the pods that it gives up, even if they have succeeded.
+        ended = sum(phase(pod) == "Succeeded" and not is_going(pod) for pod in pods.values())
         restarts = decision.status["restartCount"]
         timeout = job.elastic.get("gracefulShutdownTimeoutInSeconds")
         rules = job.policy.get("logMonitoringConfiguration") or ()

@@ -425,6 +425,10 @@ def start(rank: int) -> Request:
         # A process failed while the job grows.
         (["faulted of 1"], 0, {"0": NOW}, ["0"]),
         (["faulted of 1", "ready"], 0, {"0": NOW}, ["0"]),
+        # The agent of the pod that it grows by does not answer yet.
+        (["faulted of 1", " of 0"], 0, {"0": NOW}, ["0"]),
+        # One of two pods is lost while the job grows.
+        (["faulted of 2", "ready of 0"], 0, {"0": NOW}, []),
         # Processes failed because another pod is lost, or leaves since the job has shrunk.
         (["faulted"], 0, {"0": NOW}, []),
         (["faulted of 4", "running of 4"], 0, {"0": NOW, "1": NOW}, []),
@@ -593,6 +597,17 @@ def test_a_lost_pod_is_one_restart_though_the_processes_of_the_others_fail(opera
     assert operated.restarts == 1
 
 
+def test_a_pod_that_is_lost_while_the_job_grows_is_one_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    operated = train(tmp_path, monkeypatch, elastic={"minReplicas": 2, "maxReplicas": 3})
+    operated.manifest["spec"]["replicaSpecs"][0]["replicas"] = 3
+    assert operated.reconcile() == []
+    operated.pods[TWO]["metadata"]["deletionTimestamp"] = "now"
+    operated.states[ONE] = "faulted"
+    assert (len(operated.pods), operated.reconcile()) == (3, [("/stop", ONE)])
+    operated.lose(TWO)
+    assert operated.reconcile(2) == [("counted", 1), *STARTED, ("/start", "job-pods-2")]
+
+
 def test_a_full_restart_is_counted_when_the_pods_of_failed_processes_are_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -619,6 +634,18 @@ def test_a_pod_that_a_smaller_job_gives_up_gets_no_request(tmp_path: Path, monke
     operated = train(tmp_path, monkeypatch, elastic={"minReplicas": 1, "maxReplicas": 2})
     operated.manifest["spec"]["replicaSpecs"][0]["replicas"] = 1
     assert operated.reconcile() == [("deleted", TWO), ("/stop", ONE)]
+
+
+def test_a_pod_that_has_succeeded_and_is_given_up_is_no_pod_of_a_smaller_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operated = train(tmp_path, monkeypatch, elastic={"minReplicas": 1, "maxReplicas": 2})
+    operated.manifest["spec"]["replicaSpecs"][0]["replicas"] = 1
+    assert operated.reconcile() == [("deleted", TWO), ("/stop", ONE)]
+    operated.pods[TWO]["status"]["phase"] = "Succeeded"
+    operated.states[ONE] = "faulted"
+    assert operated.reconcile(2) == [("/stop", ONE), ("/start", ONE)]
+    assert operated.restarts == 0
 
 
 def test_agents_end_with_their_processes_also_after_others_have_ended(operated: Operated) -> None:
