@@ -152,7 +152,8 @@ def plan(
         timeout: Seconds for a checkpoint before the job changes its size; None to stop at once.
         log_rules: Rules by which agents recognize from the log that their processes hang.
     """
-    states, has_all = {report.state for report in reports}, len(reports) == size - ended
+    states = {report.state for report in reports}
+    have_all_answered = len(reports) == size - ended and "" not in states
     active = [report for report in reports if report.state in (RUNNING, COMPLETED)]
     if FAULTED in states:
         # A new pod cannot have caused the fault, and is no substitute for a lost one.
@@ -164,13 +165,15 @@ def plan(
         # Processes also fail when another pod of the job disappears, whose loss counts as the restart.
         counted = [item for item in faulted if item.restarts == restarts and len(started) + ended >= item.pods]
         return Plan(_each([*faulted, *active], _stop(None)), tuple(report.name for report in counted))
-    if has_all and states == {READY}:
+    if have_all_answered and states == {READY}:
         return Plan(_starts(reports, size, restarts, log_rules))
-    if has_all and states == {COMPLETED}:
+    if have_all_answered and states == {COMPLETED}:
         return Plan(_each(reports, Request("/shutdown")))
-    if any(report.pods > size for report in active) or (has_all and READY in states):
+    if any(report.pods > size for report in active) or (have_all_answered and READY in states):
+        # If a restart was counted after their start, they have lost a pod, and none can save a checkpoint without it.
+        is_whole = all(report.restarts == restarts for report in active)
         is_resized = any(report.pods != size for report in active)
-        return Plan(_each(active, _stop(timeout if is_resized else None)))
+        return Plan(_each(active, _stop(timeout if is_whole and is_resized else None)))
     return Plan()
 
 

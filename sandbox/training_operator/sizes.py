@@ -8,6 +8,7 @@ pod has not recovered after `faultyScaleDownTimeoutInSeconds`. Source: SageMaker
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Final
 
 from .jobs import Claim, Job, Manifest, instant
@@ -74,7 +75,10 @@ def size_of(observed: Observed, claims: Sequence[Claim]) -> Size:
     usable = max(size for size in job.sizes if size <= quota)
     # A job starts with its smallest size.
     before = sum((observed.scaling.get("targetReplicas") or {}).values()) or job.sizes[0]
-    new = [time for claim in claims if not observed.has_pods(claim) and (time := _admitted_at(observed, claim))]
+    starts = accumulate((len(claim.slots) for claim in claims), initial=0)
+    # By their number of pods: lost pods do not make an older claim a new one.
+    beyond = [claim for claim, start in zip(claims, starts, strict=False) if start >= before]
+    new = [time for claim in beyond if (time := _admitted_at(observed, claim))]
     if usable <= before or not new:
         return Size(usable)
     due = max(min(new) + observed.wait("scalingTimeoutInSeconds"), _calm_at(observed))
