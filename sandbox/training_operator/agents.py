@@ -70,8 +70,11 @@ class Plan:
 
     requests: Mapping[str, Request] = field(default_factory=dict)
     """Requests by the name of the pod."""
-    faulted: tuple[str, ...] = ()
-    """Pods whose processes failed or hang, if that is a restart of the job that has not been counted yet."""
+    uncounted_faults: tuple[str, ...] = ()
+    """Pods with failed or hanging processes that the operator must count as one restart of the job.
+
+    It does not count a fault that it has counted before, or that follows from the loss of another pod.
+    """
 
 
 class Agent:

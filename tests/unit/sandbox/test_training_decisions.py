@@ -248,7 +248,7 @@ def test_deadlines(field: str, ready: bool) -> None:
     cluster.decide()
     if ready:
         cluster.run()
-    assert cluster.decide(10).again == START + timedelta(seconds=31)
+    assert cluster.decide(10).due == START + timedelta(seconds=31)
     cluster.decide(30)
     assert cluster.state == "Failed"
 
@@ -269,7 +269,7 @@ def test_a_pod_that_hangs_is_made_again_when_a_rule_finds_it(rule: Manifest, sin
     pod["status"]["startTime"] = written(START)
     pod["metadata"]["annotations"] = {"podwright/hangs-since": written(START + timedelta(seconds=since))}
     due = START + timedelta(seconds=seconds) if seconds else None
-    assert cluster.decide(1).again == due
+    assert cluster.decide(1).due == due
     decision = cluster.decide(400)
     assert decision.deleted_pods == (["job-pods-1"] if seconds else [])
     assert cluster.state == ("Faulted" if seconds else "Running")
@@ -369,8 +369,8 @@ def test_a_job_that_has_ended_is_cleaned_up() -> None:
     assert cluster.pods == {}
     (conditions,) = decision.conditions.values()
     assert [(entry["type"], entry["status"]) for entry in conditions] == [("PodsReady", "True"), ("Finished", "True")]
-    assert not decision.job_goes
-    assert cluster.decide(60).job_goes
+    assert not decision.deletes_job
+    assert cluster.decide(60).deletes_job
 
 
 def test_a_pod_is_where_kueue_says() -> None:
