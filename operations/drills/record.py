@@ -90,7 +90,7 @@ def lines(result: dict[str, Any]) -> list[Block]:
         f"{result['kind']} on {result['node']} ({result['group']}, {result['type']}), {result['begun']}",
         *marks,
         *(labels if result["reasons"] else []),
-        *([f"{result['replacement']} came for it"] if result["replacement"] else []),
+        *([f"{result['replacement']} replaced the node"] if result["replacement"] else []),
         "",
         new_table("", ("interval", "took", "may take", ""), rows, right=(1, 2)),
         "",

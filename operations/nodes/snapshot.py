@@ -48,7 +48,7 @@ class Snapshot:
     """Status of each instance of the group by id, as HyperPod lists them."""
     health: str | None
     """The node's health label; None without the node in Kubernetes, or without a way to Kubernetes."""
-    up: bool
+    node_is_ready: bool
     """True if the node's condition Ready is true, whatever its health label."""
     tainted: bool
     """True if the node has HyperPod's taint."""
@@ -56,8 +56,8 @@ class Snapshot:
     """HyperPod's labels and annotations with the reasons of a fault, without their common prefix."""
     boot: str | None
     """Id of the node's boot."""
-    ready: frozenset[str]
-    """Instance ids of the group's nodes that are ready and healthy in Kubernetes."""
+    healthy: frozenset[str]
+    """Instance ids of the group's nodes that are ready in Kubernetes and not labelled as faulty."""
     jobs: Mapping[Job, Pods]
     sees_kubernetes: bool
 
@@ -96,12 +96,12 @@ class Observer:
             at=self._clock(),
             instances=instances,
             health=_labels(mine).get(HEALTH_LABEL) if mine else None,
-            up=mine is not None and is_ready(mine),
+            node_is_ready=mine is not None and is_ready(mine),
             tainted=any(taint["key"] == HEALTH_LABEL for taint in _spec(mine).get("taints", ())),
             reasons=_reasons(mine),
             boot=mine.get("status", {}).get("nodeInfo", {}).get("bootID") if mine else None,
             # The node's name contains the instance id; no label or field has it.
-            ready=frozenset(name.removeprefix("hyperpod-") for name, item in kubernetes.items() if _is_healthy(item)),
+            healthy=frozenset(name.removeprefix("hyperpod-") for name, item in kubernetes.items() if _is_healthy(item)),
             jobs={job: self._of(job, pods) for job in self._jobs},
             sees_kubernetes=True,
         )

@@ -17,7 +17,7 @@ MARKS: Final = {
     "back": "the group has all its nodes again",
     "resumed": "the jobs run again with as many pods as before",
 }
-"""Marks of a recovery in their usual order, with their texts for users."""
+"""Marks of a recovery in their usual order, by their names in JSON results, with their texts for users."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Timeline:
         self._tests: dict[str, Callable[[Snapshot], bool]] = {
             "labelled": self._labelled,
             "tainted": lambda now: now.tainted,
-            "left": self._left,
+            "left": self._pods_left,
             "away": self._away,
             "back": self._back,
             "resumed": self._resumed,
@@ -70,16 +70,16 @@ class Timeline:
         return "reboot" if "away" in self.marks else "none"
 
     @property
-    # Without jobs on the node nothing can resume.
-    def wanted(self) -> list[str]:
+    def required(self) -> list[str]:
         """Marks without which the recovery is not complete."""
+        # Without jobs on the node nothing can resume.
         jobs = ["resumed"] if self._before.jobs else []
         return jobs if self._expected == "none" else ["back", *jobs]
 
     @property
     def done(self) -> bool:
         """True if the recovery is complete."""
-        return all(mark in self.marks for mark in self.wanted)
+        return all(mark in self.marks for mark in self.required)
 
     def take(self, now: Snapshot) -> list[str]:
         """Add a snapshot. Returns the new marks."""
@@ -95,10 +95,9 @@ class Timeline:
     def intervals(self, targets: Targets) -> list[Interval]:
         """Return the durations with the environment's targets."""
         minute, jobs = 60.0, bool(self._before.jobs)
-        # If no action is expected, HyperPod replaces the node.
-        recovery = targets.reboot_minutes if self._expected == "reboot" else targets.replacement_minutes
         results: list[Interval] = []
         if self._expected != "none":
+            recovery = targets.reboot_minutes if self._expected == "reboot" else targets.replacement_minutes
             sees = self._before.sees_kubernetes
             detection = float(targets.detection_seconds) if sees else None
             # The mark is a label in Kubernetes, so detection has no target without a way to Kubernetes.
@@ -129,7 +128,7 @@ class Timeline:
         # Without a label, the first observable change is that the node is away.
         return self._away(now)
 
-    def _left(self, now: Snapshot) -> bool:
+    def _pods_left(self, now: Snapshot) -> bool:
         earlier = {job: pods.on_node for job, pods in self._before.jobs.items()}
         # A replacement on another node may have the same name, but has another uid.
         return bool(earlier) and not any(uids & now.jobs[job].on_node for job, uids in earlier.items())
@@ -141,7 +140,7 @@ class Timeline:
             return False
         # A marked node may still wait for its jobs or for HyperPod.
         # If the node was away only between two reads, its boot id shows it.
-        return now.health is None or not now.up or self._has_rebooted(now)
+        return now.health is None or not now.node_is_ready or self._has_rebooted(now)
 
     def _has_rebooted(self, now: Snapshot) -> bool:
         return bool(self._before.boot and now.boot and now.boot != self._before.boot)
@@ -151,7 +150,7 @@ class Timeline:
         if "away" not in self.marks and not self._away(now):
             return False
         running = {id for id, status in now.instances.items() if status == "Running"}
-        whole = running & now.ready if now.sees_kubernetes else running
+        whole = running & now.healthy if now.sees_kubernetes else running
         if self._instance not in whole and (new := whole - self._seen):
             # If several are new, all reads choose the same one.
             self.replacement = min(new)

@@ -100,8 +100,8 @@ class RealPods:
     def _read_logs(self, service: HealthService, drilled: set[str]) -> None:
         """Let the agents find the Xids in their nodes' logs.
 
-        A drill waits for the end of its pod on the node, so its node breaks once the pod is deleted, or soon after it
-        has ended. An agent takes seconds, too.
+        A drill's pod writes the Xid on the node, and the drill waits until this pod has ended. So an agent finds the
+        Xid only after the pod is deleted, or DELETED_WITHIN after the line was read. A real agent needs seconds too.
         """
         for node, line in self._nodes.new_messages():
             if xid := _XID.search(line):

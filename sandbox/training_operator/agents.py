@@ -70,8 +70,11 @@ class Plan:
 
     requests: Mapping[str, Request] = field(default_factory=dict)
     """Requests by the name of the pod."""
-    faulted: tuple[str, ...] = ()
-    """Pods whose processes failed or hang, if that is a restart of the job that has not been counted yet."""
+    uncounted_faults: tuple[str, ...] = ()
+    """Pods with failed or hanging processes that the operator must count as one restart of the job.
+
+    It does not count a fault that it has counted before, or that follows from the loss of another pod.
+    """
 
 
 class Agent:
@@ -152,23 +155,28 @@ def plan(
         timeout: Seconds for a checkpoint before the job changes its size; None to stop at once.
         log_rules: Rules by which agents recognize from the log that their processes hang.
     """
-    states, has_all = {report.state for report in reports}, len(reports) == size - ended
+    states = {report.state for report in reports}
+    have_all_answered = len(reports) == size - ended and "" not in states
     active = [report for report in reports if report.state in (RUNNING, COMPLETED)]
     if FAULTED in states:
-        if "" in states:
+        # A new pod cannot have caused the fault, and is no substitute for a lost one.
+        started = [report for report in reports if report.pods]
+        if any(report.state == "" for report in started):
             # Its pod may be lost, and the faults follow from that loss, which counts as the restart.
             return Plan()
         faulted = [report for report in reports if report.state == FAULTED]
         # Processes also fail when another pod of the job disappears, whose loss counts as the restart.
-        counted = [item for item in faulted if item.restarts == restarts and len(reports) + ended >= item.pods]
+        counted = [item for item in faulted if item.restarts == restarts and len(started) + ended >= item.pods]
         return Plan(_each([*faulted, *active], _stop(None)), tuple(report.name for report in counted))
-    if has_all and states == {READY}:
+    if have_all_answered and states == {READY}:
         return Plan(_starts(reports, size, restarts, log_rules))
-    if has_all and states == {COMPLETED}:
+    if have_all_answered and states == {COMPLETED}:
         return Plan(_each(reports, Request("/shutdown")))
-    if any(report.pods > size for report in active) or (has_all and READY in states):
+    if any(report.pods > size for report in active) or (have_all_answered and READY in states):
+        # If a restart was counted after their start, they have lost a pod, and none can save a checkpoint without it.
+        is_whole = all(report.restarts == restarts for report in active)
         is_resized = any(report.pods != size for report in active)
-        return Plan(_each(active, _stop(timeout if is_resized else None)))
+        return Plan(_each(active, _stop(timeout if is_whole and is_resized else None)))
     return Plan()
 
 

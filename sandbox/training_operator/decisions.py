@@ -46,14 +46,14 @@ class Decision:
     """The operator's own conditions of Workloads."""
     returned: dict[str, list[Manifest]] = field(default_factory=dict)
     """All conditions of Workloads that no longer hold quota."""
-    job_goes: bool = False
-    again: datetime | None = None
+    deletes_job: bool = False
+    due: datetime | None = None
     """Time of the next decision if no object changes before it."""
 
-    def by(self, time: datetime | None) -> None:
-        """Decide again at this time or earlier."""
+    def decide_again_by(self, time: datetime | None) -> None:
+        """Let the next decision be due at this time at the latest."""
         if time is not None:
-            self.again = min(time, self.again or time)
+            self.due = min(time, self.due or time)
 
 
 def decide(observed: Observed) -> Decision:
@@ -101,7 +101,7 @@ def _run(observed: Observed, claims: Sequence[Claim]) -> Decision:
     misplaced = [name for name, time in unplaced.items() if observed.now >= time]
     state = _within_deadlines(observed, _state(observed, desired, lost, counts))
     decision = Decision({})
-    decision.by(size.grows_at)
+    decision.decide_again_by(size.grows_at)
     recorded = _recorded(observed, desired, [*lost, *misplaced])
     decision.status = _status(observed, desired, recorded, lost, counts, state)
     if state.name in ("Completed", "Failed"):
@@ -115,7 +115,7 @@ def _run(observed: Observed, claims: Sequence[Claim]) -> Decision:
     if state.name == "Faulted":
         _drop_step(observed, claims, decision)
     for time in (*_deadlines(observed, state).values(), *hanging.values(), *unplaced.values()):
-        decision.by(time)
+        decision.decide_again_by(time)
     return decision
 
 
@@ -258,7 +258,7 @@ def _drop_step(observed: Observed, claims: Sequence[Claim], decision: Decision) 
     """Continue with fewer pods if a lost one has not recovered within its time limit."""
     claim = dropped_step(observed, claims, decision.size) if observed.job.queue else None
     if isinstance(claim, datetime):
-        decision.by(claim)
+        decision.decide_again_by(claim)
     elif claim:
         decision.deleted_workloads.append(claim.name)
         scaling = decision.status["elasticScalingStatus"]
@@ -283,7 +283,7 @@ def _keep_workloads(observed: Observed, claims: Sequence[Claim], decision: Decis
         runs = decision.status["conditions"][-1]["type"] == "Running"
         claim = next_claim(observed, is_running=runs)
         if isinstance(claim, datetime):
-            decision.by(claim)
+            decision.decide_again_by(claim)
         elif claim:
             decision.workloads.append(claim)
     for claim in job.claims:
@@ -324,6 +324,6 @@ def _end(observed: Observed) -> Decision:
     # A negative number keeps the job until the user deletes it.
     if seconds >= 0:
         end = instant(job.status["completionTime"]) + timedelta(seconds=seconds)
-        decision.job_goes = now >= end
-        decision.by(end)
+        decision.deletes_job = now >= end
+        decision.decide_again_by(end)
     return decision

@@ -13,7 +13,7 @@ from ..kubernetes.cluster_objects import ApiError
 from .agents import agents_of, plan
 from .decisions import Decision, after_processes_failed, decide
 from .jobs import GROUP, JOB_LABEL, PLURAL, VERSION, Claim, Job, Manifest
-from .pods import Placement, phase, pod, pod_set
+from .pods import Placement, is_going, phase, pod, pod_set
 from .sizes import Observed
 from .workloads import API_VERSION, JOB_UID, PriorityClass, priority_class, workload
 
@@ -61,37 +61,40 @@ class Reconciler:
             # Another client has changed an object since the read, or the API server does not answer.
             logging.warning("%s/%s: %s", namespace, name, error)
             return _SOON if error.code == _CONFLICT else _LATER
-        seconds = (decision.again - datetime.now(UTC)).total_seconds() if decision.again else _AT_LEAST
+        seconds = (decision.due - datetime.now(UTC)).total_seconds() if decision.due else _AT_LEAST
         return min(max(seconds, 0.0) + 0.05, _AGENTS if has_agents else _AT_LEAST)
 
     def _control_agents(self, observed: Observed, decision: Decision) -> bool:
         """Send the agents of pods on real nodes their next requests. Returns whether the job has such agents.
 
-        A process that failed or hangs is a restart of the job, which is counted before processes stop: an operator that
-        starts in between stops them and does not count again. If the job needs a full restart, the pods of these
-        processes are deleted, and their loss counts.
+        A process that failed or hangs is a restart of the job. The operator counts it before it stops the processes. If
+        it ends between the two, the next operator finds the count and only stops the processes. If the job needs a full
+        restart, the operator deletes the pods of these processes instead, and counts their loss.
         """
         job = observed.job
         pods = {name: pod for name, pod in observed.pods.items() if name not in decision.deleted_pods}
         agents = agents_of(self._api, job, pods) if decision.size else []
         if not agents:
             return False
-        ended = sum(phase(pod) == "Succeeded" for pod in pods.values())
+        # A smaller job no longer has the pods that it gives up, even if they have succeeded.
+        ended = sum(phase(pod) == "Succeeded" and not is_going(pod) for pod in pods.values())
         restarts = decision.status["restartCount"]
         timeout = job.elastic.get("gracefulShutdownTimeoutInSeconds")
         rules = job.policy.get("logMonitoringConfiguration") or ()
         planned = plan([agent.report() for agent in agents], decision.size, ended, restarts, timeout, rules)
-        replaced = self._count_fault(observed, planned.faulted) if planned.faulted else ()
+        deleted_pods = self._count_restart(observed, planned.uncounted_faults)
         for agent in agents:
-            if agent.name in planned.requests and agent.name not in replaced:
+            if agent.name in planned.requests and agent.name not in deleted_pods:
                 agent.send(planned.requests[agent.name])
-        for name in replaced:
+        for name in deleted_pods:
             # Their processes have ended or hang.
             self._delete(f"/api/v1/namespaces/{job.namespace}/pods/{name}", gracePeriodSeconds="1")
         return True
 
-    def _count_fault(self, observed: Observed, faulted: Sequence[str]) -> Sequence[str]:
-        """Count a restart after processes of these pods failed. Returns the pods to delete before a full restart."""
+    def _count_restart(self, observed: Observed, faulted: Sequence[str]) -> Sequence[str]:
+        """Count a restart for pods with failed processes. Returns them instead if the job needs a full restart."""
+        if not faulted:
+            return ()
         job = observed.job
         status = after_processes_failed(observed, faulted)
         if status is None:
@@ -153,7 +156,7 @@ class Reconciler:
             self._delete(f"/api/v1/namespaces/{job.namespace}/pods/{name}", **grace)
         self._write_workloads(observed, decision)
         self._create_pods(observed, decision)
-        if decision.job_goes:
+        if decision.deletes_job:
             self._delete(path, propagationPolicy="Background")
 
     def _create_pods(self, observed: Observed, decision: Decision) -> None:

@@ -8,6 +8,7 @@ pod has not recovered after `faultyScaleDownTimeoutInSeconds`. Source: SageMaker
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Final
 
 from .jobs import Claim, Job, Manifest, instant
@@ -74,10 +75,13 @@ def size_of(observed: Observed, claims: Sequence[Claim]) -> Size:
     usable = max(size for size in job.sizes if size <= quota)
     # A job starts with its smallest size.
     before = sum((observed.scaling.get("targetReplicas") or {}).values()) or job.sizes[0]
-    new = [time for claim in claims if not observed.has_pods(claim) and (time := _admitted_at(observed, claim))]
+    starts = accumulate((len(claim.slots) for claim in claims), initial=0)
+    # By their number of pods: lost pods do not make an older claim a new one.
+    beyond = [claim for claim, start in zip(claims, starts, strict=False) if start >= before]
+    new = [time for claim in beyond if (time := _admitted_at(observed, claim))]
     if usable <= before or not new:
         return Size(usable)
-    due = max(min(new) + observed.wait("scalingTimeoutInSeconds"), _calm_at(observed))
+    due = max(min(new) + observed.wait("scalingTimeoutInSeconds"), _growth_after_restart(observed))
     return Size(usable) if observed.now >= due else Size(before, due)
 
 
@@ -88,7 +92,8 @@ def next_claim(observed: Observed, *, is_running: bool) -> Claim | datetime | No
     if not missing or waiting:
         return None
     times = [time for claim in observed.job.claims if (time := _admitted_at(observed, claim))]
-    due = max([_calm_at(observed), _retried_at(observed), *(time + _APART for time in times)])
+    growth = _growth_after_restart(observed), _growth_after_dropped_step(observed)
+    due = max([*growth, *(time + _APART for time in times)])
     if not is_running:
         return None
     return missing[0] if observed.now >= due else due
@@ -117,16 +122,16 @@ def _admitted_at(observed: Observed, claim: Claim) -> datetime | None:
     return admitted_at(item) if item else None
 
 
-def _calm_at(observed: Observed) -> datetime:
-    """Return the earliest growth after a restart."""
+def _growth_after_restart(observed: Observed) -> datetime:
+    """Return the earliest time of growth after the last restart."""
     policy = observed.job.policy.get("restartPolicy") or {}
     pause = timedelta(seconds=policy.get("scaleUpSnoozeTimeInSeconds", 0) * observed.pace)
     restarted = observed.scaling.get("lastRestartTime")
     return instant(restarted) + pause if restarted else observed.job.created
 
 
-def _retried_at(observed: Observed) -> datetime:
-    """Return the earliest growth after a dropped step."""
+def _growth_after_dropped_step(observed: Observed) -> datetime:
+    """Return the earliest time of growth after the last dropped step."""
     failures, last = observed.scaling.get("consecutiveScalingFailures", 0), observed.scaling.get("lastScalingTime")
     if not failures or not last:
         return observed.job.created

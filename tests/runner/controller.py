@@ -130,7 +130,7 @@ class Controller:
         records.write(self._measured, self._root / ".podwright/tests/durations.csv")
         factor = records.inflation(self._recorded, self._measured)
         over = records.over_budget(self._recorded, self._measured, factor)
-        # The report has a file that failed already.
+        # pytest reports files with failed tests anyway.
         first = sorted(over.keys() - self._failed)
         if not first:
             return

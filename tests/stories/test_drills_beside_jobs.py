@@ -1,6 +1,10 @@
-"""Drills of docs/operator/drills.md on two real nodes: each kind breaks a node on which jobs of three kinds run."""
+"""Drills of docs/operator/drills.md on two real nodes: each kind breaks a node on which jobs of three kinds run.
+
+The HyperPod job also has pods on the other node, whose processes fail or are stopped when it loses the first.
+"""
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -38,6 +42,7 @@ jobs:
     command: [python, /etc/train/train.py]
     nodes: 2
     accelerators: 1
+    vcpu: 10
     auto_resume: 10
     config_maps: {train: {path: /etc/train}}
   hyperpod:
@@ -45,9 +50,10 @@ jobs:
     team: research
     group: h200
     image: 123456789012.dkr.ecr.us-west-2.amazonaws.com/trainer:1.0
-    command: [hyperpodrun, /etc/train/train.py]
-    nodes: 2
-    accelerators: 1
+    command: [hyperpodrun, /etc/train/connected.py]
+    nodes: 3
+    # Only two of these pods fit on a node, and Ray's head does not fit next to them.
+    accelerators: 4
     processes_per_node: 1
     restarts: {before_full: 10}
     config_maps: {train: {path: /etc/train}}
@@ -60,17 +66,48 @@ jobs:
     command: [python, train.py]
     nodes: 2
     accelerators: 1
+    head: {vcpu: 16}
     retries: 10
 """
 CHANGES: Final = {
     "count: 4": "count: 2",
-    "quota: {h200: 3}": "quota: {h200: 1}",
+    "quota: {h200: 3}": "quota: {h200: 2}",
+    "    product: {quota: {h200: {accelerators: 4}}, share: lend}\n": "",
     # The recovery counts here, and not how busy this machine is.
     "drills: true": "drills: true\n  targets: {detection_seconds: 3600, reboot_minutes: 60, resume_minutes: 60}",
     "\njobs:\n": JOBS,
 }
-PODS: Final = {"pytorchjob/torch": 2, "hyperpodpytorchjob/hyperpod": 2, "rayjob/ray": 3}
-"""Pods of each job. Ray has one more for its head."""
+PODS: Final = {"pytorchjob/torch": (2, 2), "hyperpodpytorchjob/hyperpod": (1, 3), "rayjob/ray": (3, 3)}
+"""Pods of each job on the broken node, and in total. Ray has one more for its head."""
+BROKEN, ALL = (sum(counts) for counts in zip(*PODS.values(), strict=True))
+SLEEP: Final = """
+import time
+time.sleep(3600)
+"""
+CONNECTED: Final = r"""
+# Ranks that lose their connection fail, like those of a process group.
+import os, socket, time
+
+rank, ranks, port = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), int(os.environ["MASTER_PORT"]) + 1
+if rank == 0:
+    server = socket.create_server(("", port))
+    others = [server.accept()[0] for _ in range(ranks - 1)]
+else:
+    others = []
+    while not others:
+        try:
+            others.append(socket.create_connection((os.environ["MASTER_ADDR"], port)))
+        except OSError:
+            time.sleep(0.1)
+print(f"rank {rank} of {ranks} started at {time.time()}", flush=True)
+while True:
+    for other in others:
+        other.sendall(b".")
+        if not other.recv(1):
+            raise SystemExit("another rank has ended")
+    time.sleep(0.5)
+"""
+STARTED: Final = re.compile(r"rank (\d) of 3 started at ([\d.]+)")
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +126,14 @@ def user(tmp_path_factory: pytest.TempPathFactory, commands_without_cdk: Path) -
         user = Terminal(folder, programs=commands_without_cdk)
         user.type("podwright deploy sandbox --sandbox")
         user.type(f"export KUBECONFIG={user.plane / 'keys/admin.kubeconfig'}")
-        script = "--from-literal=train.py='import time; time.sleep(3600)'"
-        user.type(f"kubectl create configmap train --namespace {NAMESPACE} {script}")
+        for name, script in {"train": SLEEP, "connected": CONNECTED}.items():
+            (folder / f"{name}.py").write_text(script, encoding="utf-8")
+        scripts = f"--from-file={folder / 'train.py'} --from-file={folder / 'connected.py'}"
+        user.type(f"kubectl create configmap train --namespace {NAMESPACE} {scripts}")
         for job in ("torch", "hyperpod", "ray"):
             user.type(f"podwright submit sandbox {job} --sandbox")
-        becomes(sum(PODS.values()), lambda: len(starts(user)))
+        becomes(ALL, lambda: len(containers(user)))
+        becomes([0, 1, 2], lambda: sorted(ranks(user)))
         yield user
     finally:
         server.stop(folder)
@@ -106,7 +146,7 @@ def pods(user: Terminal) -> list[dict[str, Any]]:
     return [pod for pod in items if any(conditions <= item.items() for item in pod["status"].get("conditions", ()))]
 
 
-def starts(user: Terminal) -> dict[str, float]:
+def containers(user: Terminal) -> dict[str, float]:
     """When the first container of each pod started."""
     return {
         pod["metadata"]["name"]: min(
@@ -117,16 +157,33 @@ def starts(user: Terminal) -> dict[str, float]:
     }
 
 
+def ranks(user: Terminal) -> dict[int, float]:
+    """When each rank of the HyperPod job last started to train with the others."""
+    # A container may not have started yet.
+    logs = user.run(f"kubectl logs --namespace {NAMESPACE} --selector HPJob=hyperpod --tail=-1").stdout
+    starts = sorted((float(time), int(rank)) for rank, time in STARTED.findall(logs))
+    return {rank: time for time, rank in starts}
+
+
+def restarts(user: Terminal) -> int:
+    """Counted restarts of the HyperPod job."""
+    job = f"kubectl get hyperpodpytorchjob hyperpod --namespace {NAMESPACE} --output json"
+    return json.loads(user.type(job))["status"]["restartCount"]
+
+
 @pytest.mark.parametrize("fault", [kind.name for kind in drill_kinds().values() if kind.orchestrator == "eks"])
 def test_all_jobs_of_a_broken_node_start_again(user: Terminal, fault: str) -> None:
-    (node,) = {pod["spec"]["nodeName"] for pod in pods(user)}
+    (node,) = {pod["spec"]["nodeName"] for pod in pods(user) if "HPJob" not in pod["metadata"]["labels"]}
+    before = restarts(user)
     result = user.run(f"podwright drill fault sandbox --node {node} --fault {fault} --yes --sandbox --json")
     assert result.returncode == 0, result.stdout + result.stderr
-    for job, count in PODS.items():
-        assert f"{NAMESPACE}/{job} has {count} of its {count} running pods on it" in result.stderr
+    for job, (on_node, count) in PODS.items():
+        assert f"{NAMESPACE}/{job} has {on_node} of its {count} running pods on it" in result.stderr
     drill = json.loads(result.stdout)
     assert drill["ok"]
     assert drill["action"] == drill["expected"] == drill_kinds()[fault].action
     assert "resumed" in drill["marks"]
     broken = datetime.fromisoformat(drill["begun"]).timestamp()
-    becomes(sum(PODS.values()), lambda: len([start for start in starts(user).values() if start > broken]))
+    becomes(BROKEN, lambda: len([start for start in containers(user).values() if start > broken]))
+    becomes([0, 1, 2], lambda: sorted(rank for rank, start in ranks(user).items() if start > broken))
+    assert restarts(user) == before + 1

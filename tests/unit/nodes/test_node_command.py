@@ -114,7 +114,7 @@ def test_a_drill_on_slurm_says_what_to_run_and_follows(
     assert main(["drill", "fault", "prod", "--node", BROKEN, "--fault", "slurm-replace", "--yes"]) == 0
     output = capsys.readouterr()
     assert 'sudo scontrol update node=ip-10-16-0-7 state=fail reason="Action:Replace"' in output.err
-    assert "came for it" in output.out
+    assert "replaced the node" in output.out
 
 
 IN_CHECK = {BROKEN: "DeepHealthCheckInProgress", OTHER: "DeepHealthCheckInProgress"}

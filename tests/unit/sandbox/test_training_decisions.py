@@ -248,7 +248,7 @@ def test_deadlines(field: str, ready: bool) -> None:
     cluster.decide()
     if ready:
         cluster.run()
-    assert cluster.decide(10).again == START + timedelta(seconds=31)
+    assert cluster.decide(10).due == START + timedelta(seconds=31)
     cluster.decide(30)
     assert cluster.state == "Failed"
 
@@ -269,7 +269,7 @@ def test_a_pod_that_hangs_is_made_again_when_a_rule_finds_it(rule: Manifest, sin
     pod["status"]["startTime"] = written(START)
     pod["metadata"]["annotations"] = {"podwright/hangs-since": written(START + timedelta(seconds=since))}
     due = START + timedelta(seconds=seconds) if seconds else None
-    assert cluster.decide(1).again == due
+    assert cluster.decide(1).due == due
     decision = cluster.decide(400)
     assert decision.deleted_pods == (["job-pods-1"] if seconds else [])
     assert cluster.state == ("Faulted" if seconds else "Running")
@@ -307,6 +307,25 @@ def test_a_step_that_is_taken_back_takes_its_pods_along(elastic: Cluster) -> Non
     assert len(elastic.workloads) == 4
 
 
+def test_a_step_whose_pods_are_all_lost_does_not_shorten_the_wait_for_the_next(elastic: Cluster) -> None:
+    elastic.manifest["spec"]["elasticPolicy"] = STEPS | {"maxReplicas": 4}
+    elastic.settle(60)
+    assert len(elastic.pods) == 4
+    elastic.manifest["spec"]["elasticPolicy"] = STEPS
+    elastic.decide()
+    elastic.admit()
+    # The node of both pods reboots.
+    for name in ("job-extra-0", "job-extra-1"):
+        del elastic.pods[name]
+    elastic.decide()
+    assert (len(elastic.pods), elastic.manifest["status"]["restartCount"]) == (4, 1)
+    elastic.run()
+    elastic.decide(58)
+    assert len(elastic.pods) == 4
+    elastic.decide(2)
+    assert len(elastic.pods) == 6
+
+
 def test_sizes_between_those_that_are_listed_are_not_used() -> None:
     policy = {"minReplicas": 2, "maxReplicas": 8, "replicaDiscreteValues": [2, 4, 8]}
     cluster = Cluster(part("pods", 2, maxReplicas=8), queue="queue", elastic=policy)
@@ -324,7 +343,7 @@ def test_without_its_smallest_size_an_elastic_job_gives_all_back(elastic: Cluste
 
 
 def test_a_pod_that_does_not_come_back_costs_a_step_and_the_next_try_waits_longer(elastic: Cluster) -> None:
-    elastic.manifest["spec"]["elasticPolicy"]["faultyScaleDownTimeoutInSeconds"] = 30
+    elastic.manifest["spec"]["elasticPolicy"] = STEPS | {"faultyScaleDownTimeoutInSeconds": 30}
     elastic.settle(60)
     del elastic.pods["job-extra-5"]
     elastic.decide()
@@ -350,8 +369,8 @@ def test_a_job_that_has_ended_is_cleaned_up() -> None:
     assert cluster.pods == {}
     (conditions,) = decision.conditions.values()
     assert [(entry["type"], entry["status"]) for entry in conditions] == [("PodsReady", "True"), ("Finished", "True")]
-    assert not decision.job_goes
-    assert cluster.decide(60).job_goes
+    assert not decision.deletes_job
+    assert cluster.decide(60).deletes_job
 
 
 def test_a_pod_is_where_kueue_says() -> None:
@@ -414,9 +433,12 @@ def start(rank: int) -> Request:
         # The job grew.
         (["running of 1", "ready"], 0, {"0": GRACEFUL}, []),
         (["running of 1"], 0, {}, []),
+        # A pod that runs was replaced at the same time, so that a checkpoint is impossible.
+        (["running of 1 at 2", "ready of 0"], 0, {"0": NOW}, []),
         # It has shrunk, and the other pods end.
         (["running of 4", "running of 4"], 0, {"0": GRACEFUL, "1": GRACEFUL}, []),
         (["running of 4"], 0, {"0": GRACEFUL}, []),
+        (["running of 4 at 2", "ready of 0"], 0, {"0": NOW}, []),
         # A process failed or hangs.
         (["running", "faulted"], 0, {"0": NOW, "1": NOW}, ["1"]),
         (["faulted", "faulted"], 0, {"0": NOW, "1": NOW}, ["0", "1"]),
@@ -425,6 +447,10 @@ def start(rank: int) -> Request:
         # A process failed while the job grows.
         (["faulted of 1"], 0, {"0": NOW}, ["0"]),
         (["faulted of 1", "ready"], 0, {"0": NOW}, ["0"]),
+        # The agent of the pod that it grows by does not answer yet.
+        (["faulted of 1", " of 0"], 0, {"0": NOW}, ["0"]),
+        # One of two pods is lost while the job grows.
+        (["faulted of 2", "ready of 0"], 0, {"0": NOW}, []),
         # Processes failed because another pod is lost, or leaves since the job has shrunk.
         (["faulted"], 0, {"0": NOW}, []),
         (["faulted of 4", "running of 4"], 0, {"0": NOW, "1": NOW}, []),
@@ -520,7 +546,7 @@ class Operated:
         # The pod says with which restart its processes start, even if the operator ends now.
         annotation = self.pods[name]["metadata"]["annotations"].get(RESTARTS_AT_START)
         assert path != "/start" or annotation == str(self.restarts)
-        self.events.append((path, name))
+        self.events.append((f"graceful {path}" if body and "is_graceful" in body else path, name))
         self.states[name] = {"/start": "running", "/stop": "ready", "/shutdown": "shutdown"}[path]
         if path == "/shutdown":
             self.pods[name]["status"]["phase"] = "Succeeded"
@@ -593,6 +619,34 @@ def test_a_lost_pod_is_one_restart_though_the_processes_of_the_others_fail(opera
     assert operated.restarts == 1
 
 
+def test_a_pod_that_is_lost_while_the_job_grows_is_one_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    operated = train(tmp_path, monkeypatch, elastic={"minReplicas": 2, "maxReplicas": 3})
+    operated.manifest["spec"]["replicaSpecs"][0]["replicas"] = 3
+    assert operated.reconcile() == []
+    operated.pods[TWO]["metadata"]["deletionTimestamp"] = "now"
+    operated.states[ONE] = "faulted"
+    assert (len(operated.pods), operated.reconcile()) == (3, [("/stop", ONE)])
+    operated.lose(TWO)
+    assert operated.reconcile(2) == [("counted", 1), *STARTED, ("/start", "job-pods-2")]
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_reboot_is_a_restart_of_an_elastic_job_though_it_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    elastic = {"minReplicas": 2, "maxReplicas": 3, "gracefulShutdownTimeoutInSeconds": 60}
+    operated = train(tmp_path, monkeypatch, elastic=elastic)
+    operated.states[TWO] = ""
+    operated.manifest["spec"]["replicaSpecs"][0]["replicas"] = size
+    assert operated.reconcile(2) == []
+    # The node is back, and its kubelet finds that the container has ended.
+    operated.pods[TWO]["status"]["phase"] = "Failed"
+    assert operated.reconcile() == [("counted", 1), ("deleted", TWO)]
+    operated.lose(TWO)
+    assert operated.reconcile(2) == [("/stop", ONE)]
+    assert operated.reconcile() == [("/start", f"job-pods-{number}") for number in range(size)]
+
+
 def test_a_full_restart_is_counted_when_the_pods_of_failed_processes_are_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -619,6 +673,18 @@ def test_a_pod_that_a_smaller_job_gives_up_gets_no_request(tmp_path: Path, monke
     operated = train(tmp_path, monkeypatch, elastic={"minReplicas": 1, "maxReplicas": 2})
     operated.manifest["spec"]["replicaSpecs"][0]["replicas"] = 1
     assert operated.reconcile() == [("deleted", TWO), ("/stop", ONE)]
+
+
+def test_a_pod_that_has_succeeded_and_is_given_up_is_no_pod_of_a_smaller_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operated = train(tmp_path, monkeypatch, elastic={"minReplicas": 1, "maxReplicas": 2})
+    operated.manifest["spec"]["replicaSpecs"][0]["replicas"] = 1
+    assert operated.reconcile() == [("deleted", TWO), ("/stop", ONE)]
+    operated.pods[TWO]["status"]["phase"] = "Succeeded"
+    operated.states[ONE] = "faulted"
+    assert operated.reconcile(2) == [("/stop", ONE), ("/start", ONE)]
+    assert operated.restarts == 0
 
 
 def test_agents_end_with_their_processes_also_after_others_have_ended(operated: Operated) -> None:
