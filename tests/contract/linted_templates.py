@@ -7,7 +7,6 @@ import sys
 
 from cfnlint.config import ConfigMixIn
 from cfnlint.runner import Runner
-from cfnlint.template import Template
 
 from podwright.sandbox.cloudformation.fast_rules import speed_up
 
