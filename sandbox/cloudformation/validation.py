@@ -25,6 +25,7 @@ from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ..protocol.json_objects import JsonObject, with_shared_text
 from . import parameters, schemas
 from .evaluate import KNOWN_AFTER_APPLY, Evaluator
+from .fast_rules import speed_up
 from .graph import order
 from .scope import PlannedScope
 from .stack import Stack, StackRequest
@@ -57,7 +58,7 @@ class Failure:
 
 
 @lru_cache(maxsize=1)
-def _property_rule() -> CloudFormationLintRule:
+def property_rule() -> CloudFormationLintRule:
     """The rule for properties, with its children."""
     rules = get_rules([], _IGNORED_RULES, ["E"], {}, False)
     rules.run(None, Template(None, {"Resources": {}}))  # wires the child rules
@@ -65,6 +66,7 @@ def _property_rule() -> CloudFormationLintRule:
         if isinstance(rule, CfnLintJsonSchema):
             # Lists of instance classes by region repeat few names: 34 MB become 9.
             rule._schema = with_shared_text(rule._schema)
+    speed_up(rules)
     return rules.rules["E3002"]
 
 
@@ -73,7 +75,7 @@ def _errors(resource_type: str, properties: JsonObject, region: str, logical_id:
     template = Template(None, {"Resources": {logical_id: definition}}, regions=[region])
     path = template.context.path.descend(path="Resources", cfn_path="Resources").descend(path=logical_id, cfn_path="*")
     validator = CfnTemplateValidator({}).evolve(cfn=template, context=template.context.evolve(path=path))
-    rule: Any = _property_rule()
+    rule: Any = property_rule()
     with _checking:
         return list(rule.validate(validator, None, definition, {}))
 

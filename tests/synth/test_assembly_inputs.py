@@ -11,7 +11,7 @@ import pytest
 from podwright.config.loading.project import Project
 from podwright.operations import cli
 from podwright.operations.cdk import inputs as inputs_module
-from podwright.operations.cdk.app import app_context, environment_context, synthesize
+from podwright.operations.cdk.app import environment_context, synthesize
 from podwright.operations.cdk.inputs import SynthesisInputs
 from podwright.operations.cdk.progress import Progress
 from podwright.operations.cdk.synthesis import assembly_of
@@ -43,7 +43,7 @@ sys.addaudithook(hook)
 try:
     runpy.run_module("podwright.bin.app", run_name="__main__")
 finally:
-    with open(os.environ["OPENED"], "w") as file:
+    with open(os.path.join(os.path.dirname(__file__), "opened"), "w") as file:
         file.write("\\n".join(sorted(opened)))
 """
 
@@ -71,13 +71,31 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def test_the_app_opens_no_file_that_does_not_name_its_assembly(project: Path, tmp_path: Path) -> None:
-    inputs, opened = inputs_of(project), tmp_path / "opened"
-    context = json.dumps(app_context(project, inputs.context))
-    variables = {"CDK_OUTDIR": str(tmp_path / "out"), "CDK_CONTEXT_JSON": context, "OPENED": str(opened)}
-    subprocess.run([sys.executable, "-P", "-c", RECORDED], cwd=project, env=os.environ | variables, check=True)
-    files = {Path(line) for line in opened.read_text().splitlines()}
-    known = {file.resolve() for file in inputs.files.values()}
+@pytest.fixture
+def recorder(tmp_path: Path) -> Path:
+    """The program of an app that also lists the files it opens, in `opened` next to the program."""
+    program = tmp_path / "recorder.py"
+    program.write_text(RECORDED)
+    return program
+
+
+def test_a_stored_assembly_is_what_the_cdk_cli_would_have_the_app_write(
+    project: Path, tmp_path: Path, recorder: Path
+) -> None:
+    with assembly_of(inputs_of(project), Progress()) as first:
+        assert not first.reused
+    with assembly_of(inputs_of(project), Progress()) as second:
+        assert second.reused
+        stored = contents(second.folder)
+    assert stored == contents(written_by_the_cli(project, tmp_path / "out", "--app", f"{sys.executable} -P {recorder}"))
+    assert "assembly-dev/manifest.json" in stored
+    files = {Path(line) for line in recorder.with_name("opened").read_text().splitlines()}
+    check_that_the_inputs_name_them(files, project, tmp_path / "out")
+
+
+def check_that_the_inputs_name_them(files: set[Path], project: Path, outdir: Path) -> None:
+    """Fail if the app opened a file of the project or of podwright that is no input of its assembly."""
+    known = {file.resolve() for file in inputs_of(project).files.values()}
     of_project = {file for file in files if file.is_relative_to(project.resolve())}
     assert known <= of_project
     assert of_project - known == {project / "podwright.yaml"}
@@ -88,20 +106,10 @@ def test_the_app_opens_no_file_that_does_not_name_its_assembly(project: Path, tm
     # The rest belongs to Python, Node and installed packages, and to processes themselves.
     installed = [Path(folder).resolve() for folder in {*sys.path, sys.prefix, sys.base_prefix} if folder]
     others = files - of_project - of_package
-    allowed = [*installed, Path("/dev"), Path("/proc"), Path("/etc"), Path("/usr"), tmp_path / "out"]
+    allowed = [*installed, Path("/dev"), Path("/proc"), Path("/etc"), Path("/usr"), outdir]
     strange = [file for file in others if not any(file.is_relative_to(folder) for folder in allowed)]
     # jsii unpacks its own program into a temporary folder.
     assert not [file for file in strange if "jsii" not in str(file) and not file.name.endswith((".js", ".tgz"))]
-
-
-def test_a_stored_assembly_is_what_the_cdk_cli_would_have_the_app_write(project: Path, tmp_path: Path) -> None:
-    with assembly_of(inputs_of(project), Progress()) as first:
-        assert not first.reused
-    with assembly_of(inputs_of(project), Progress()) as second:
-        assert second.reused
-        stored = contents(second.folder)
-    assert stored == contents(written_by_the_cli(project, tmp_path / "init"))
-    assert "assembly-dev/manifest.json" in stored
 
 
 def test_the_app_gets_the_context_that_the_cdk_cli_derives_from_settings(project: Path, tmp_path: Path) -> None:
@@ -113,11 +121,11 @@ def test_the_app_gets_the_context_that_the_cdk_cli_derives_from_settings(project
     assert contents(tmp_path / "ours") == contents(written_by_the_cli(project, tmp_path / "theirs"))
 
 
-def written_by_the_cli(project: Path, folder: Path) -> Path:
+def written_by_the_cli(project: Path, folder: Path, *options: str) -> Path:
     """The assembly of `cdk synth`."""
     context = inputs_of(project).context
     words = [word for key, value in context.items() for word in ("--context", f"{key}={value}")]
-    command = cdk_command("synth", "--quiet", "--no-notices", "--output", str(folder), *words)
+    command = cdk_command("synth", "--quiet", "--no-notices", "--output", str(folder), *options, *words)
     variables = os.environ | {"PODWRIGHT_PYTHON": sys.executable}
     subprocess.run(command, cwd=project, env=variables, check=True, capture_output=True)
     return folder

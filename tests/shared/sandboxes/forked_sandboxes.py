@@ -20,8 +20,10 @@ from podwright.operations.aws import sandbox_server
 _SERVER = "podwright.sandbox.__main__"
 _IMPORTED_LATE = ("cryptography.hazmat.backends.openssl.backend",)
 """What a server imports when it makes its certificates."""
+_RULES = "loaded_rules"
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload([_SERVER, *_IMPORTED_LATE])
+_CONTEXT.set_forkserver_preload([_SERVER, *_IMPORTED_LATE, _RULES])
+_FOLDER = str(Path(__file__).parent)
 # Fields of /proc/PID/stat, counted from the state: the addresses at which the command line begins and ends.
 _COMMAND_LINE_START, _COMMAND_LINE_END = 45, 46
 
@@ -34,8 +36,8 @@ def run_server(
     Takes the place of `sandbox_server.run_server`.
     """
     variables = os.environ | sandbox_server.MALLOC_SETTINGS
-    with patch.dict(os.environ, variables):
-        # glibc reads its variables only when a program starts.
+    # glibc reads its variables only when a program starts. Python 3.11 does not hand its path on to this program.
+    with patch.dict(os.environ, variables | {"PYTHONPATH": _FOLDER}):
         forkserver.ensure_running()
     with tempfile.TemporaryDirectory() as printed:
         process = _CONTEXT.Process(
@@ -62,8 +64,8 @@ def _become_server(
     # Children hold these pipes so that they can fork too; the process would then live as long as its sandboxes.
     os.close(forkserver._forkserver._forkserver_alive_fd)  # pyrefly: ignore[missing-attribute]
     os.close(resource_tracker.getfd())
-    if _SERVER not in sys.modules:
-        raise RuntimeError(f"the process that forks sandboxes could not import {_SERVER}")
+    if missing := [name for name in (_SERVER, _RULES) if name not in sys.modules]:
+        raise RuntimeError(f"the process that forks sandboxes could not import {', '.join(missing)}")
     from moto.moto_api._internal import mock_random
 
     from podwright.sandbox.__main__ import main

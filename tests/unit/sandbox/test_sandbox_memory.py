@@ -16,7 +16,7 @@ from moto.moto_server.werkzeug_app import BackendRequest
 from moto.s3.models import FakeKey, S3Backend
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
-from podwright.sandbox.cloudformation.validation import _property_rule
+from podwright.sandbox.cloudformation.validation import property_rule
 from podwright.sandbox.protocol.accounts import account_of_key
 from podwright.sandbox.protocol.contents import Contents
 from podwright.sandbox.protocol.failures import backend_app
@@ -141,7 +141,7 @@ def test_equal_text_is_held_once() -> None:
 
 def test_schemas_of_rules_hold_equal_text_once() -> None:
     """Two rules about classes of databases would have 27 MB."""
-    rule = _rule("E3062", _property_rule(), set())
+    rule = _rule("E3062", property_rule(), set())
     assert rule is not None
     texts = list(_texts(rule.schema))
     assert len(texts) > 50_000
