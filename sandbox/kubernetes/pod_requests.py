@@ -7,7 +7,6 @@ from ..protocol.json_objects import JsonObject
 from .api_objects import Connection
 
 _REAL: Final = "containerd://"
-_SECONDS: Final = 10.0
 _HEADERS: Final = {"Content-Type": "application/json"}
 
 
@@ -17,7 +16,9 @@ def is_on_real_node(pod: JsonObject) -> bool:
     return any(str(status.get("containerID", "")).startswith(_REAL) for status in statuses)
 
 
-def ask_pod(api: Connection, pod: JsonObject, port: int, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+def ask_pod(
+    api: Connection, pod: JsonObject, port: int, method: str, path: str, body: bytes, seconds: float = 10
+) -> tuple[int, bytes]:
     """Return the HTTP status and the body of a pod's answer.
 
     Args:
@@ -27,9 +28,10 @@ def ask_pod(api: Connection, pod: JsonObject, port: int, method: str, path: str,
         method: HTTP method.
         path: Path with its query.
         body: JSON, or nothing.
+        seconds: Limit of each wait for the program in the pod.
 
     Raises:
-        OSError: No program listens at the port, or it does not answer within 10 seconds.
+        OSError: No program listens at the port, or it does not answer in time.
         HTTPException: The answer is no HTTP.
     """
     from kubernetes.client import ApiClient, CoreV1Api
@@ -44,9 +46,9 @@ def ask_pod(api: Connection, pod: JsonObject, port: int, method: str, path: str,
             forwarded = portforward(method_of_api, name, namespace, ports=str(port))
         except ApiException as error:
             raise OSError(f"no way to port {port} of {name}: {error.reason}") from error
-    http = HTTPConnection("localhost", port, timeout=_SECONDS)
+    http = HTTPConnection("localhost", port, timeout=seconds)
     http.sock = forwarded.socket(port)
-    http.sock.settimeout(_SECONDS)
+    http.sock.settimeout(seconds)
     try:
         http.request(method, path, body, _HEADERS)
         answer = http.getresponse()

@@ -8,6 +8,7 @@ real node, its dashboard answers. Otherwise this server does: a job does what th
 import json
 import re
 import threading
+from contextlib import suppress
 from http import HTTPStatus
 from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,6 +22,8 @@ from .pod_requests import ask_pod, is_on_real_node
 _ASKED: Final = re.compile(r"http://(?P<service>[^./]+)\.(?P<namespace>[^./]+)\.svc[^:/]*:(?P<port>\d+)(?P<path>/.*)")
 _JOB: Final = re.compile(r"/api/jobs/(?P<job>[^/]+)")
 _SUBMITTER: Final = "ray-job-submitter"
+_SECONDS: Final = 1.5
+"""Limit for a head's answer. KubeRay waits for 2 seconds."""
 
 
 class Answer(NamedTuple):
@@ -59,7 +62,7 @@ class RayDashboard(ThreadingHTTPServer):
             try:
                 return self.ask(pod, int(asked["port"]), method, asked["path"], body)
             except (OSError, HTTPException):
-                # The node simulates the head, or Ray has not started yet.
+                # The node simulates the head, or Ray has not started yet or is too busy.
                 continue
         job = _JOB.fullmatch(asked["path"])
         if method != "GET" or not job:
@@ -69,7 +72,7 @@ class RayDashboard(ThreadingHTTPServer):
     def ask(self, pod: dict[str, Any], port: int, method: str, path: str, body: bytes) -> Answer:
         """Return a pod's own answer. Raises OSError or HTTPException if it does not answer."""
         api = connection(self._kubeconfig, self._kubeconfig.stat().st_mtime_ns)
-        return Answer(*ask_pod(api, pod, port, method, path, body))
+        return Answer(*ask_pod(api, pod, port, method, path, body, _SECONDS))
 
 
 class _Answers(BaseHTTPRequestHandler):
@@ -82,6 +85,7 @@ class _Answers(BaseHTTPRequestHandler):
         self._answer()
 
     def _answer(self) -> None:
+        """Send the dashboard's answer to a request."""
         assert isinstance(self.server, RayDashboard)
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         try:
@@ -89,11 +93,13 @@ class _Answers(BaseHTTPRequestHandler):
         except ApiError as error:
             self.send_error(HTTPStatus.BAD_GATEWAY, str(error))
             return
-        self.send_response(answer.code)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(answer.body)))
-        self.end_headers()
-        self.wfile.write(answer.body)
+        # KubeRay asks again if the answer came too late.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.send_response(answer.code)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(answer.body)))
+            self.end_headers()
+            self.wfile.write(answer.body)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing: KubeRay asks every three seconds."""
