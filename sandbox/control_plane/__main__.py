@@ -24,7 +24,7 @@ from .pytorch import GIGABYTES, INSTALL, PyTorch, require_linux
 
 _INTERRUPTED = 130
 _NOTES: Final = {
-    "kuberay": "pods run nothing, so a stand-in for Ray's dashboard answers: a job does what its submitter does"
+    "kuberay": "where pods run nothing, a stand-in for Ray's dashboard answers: a job does what its submitter does"
 }
 """Limits of a part in the sandbox."""
 

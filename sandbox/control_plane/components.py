@@ -9,7 +9,7 @@ from typing import Final
 from ..kubernetes.certificates import Authority
 from ..kubernetes.ray_dashboard import RayDashboard
 from .cluster_api import account_token
-from .operators import CONFIGURATION, TIME_SCALE, Operator, operator, settings_of
+from .operators import CONFIGURATION, TIME_SCALE, Operator, settings_of
 from .processes import Component, Ports
 from .webhooks import mount_secret
 
@@ -179,15 +179,14 @@ class Components:
         if operator.name == "kuberay":
             # Go sends no request for loopback to a proxy.
             variables["HTTP_PROXY"] = f"http://127.0.0.1:{self.ports.ray_dashboard}"
-            # Ray does not run. The kubelet of a real node would probe its ports, and end the containers.
+            # A simulated Ray has no ports. The kubelet of a real node would probe them, and end the containers.
             variables["ENABLE_PROBES_INJECTION"] = "false"
         ready = f"http://{operator.health_address}/{operator.ready}"
         return Component(operator.name, command, ready, variables, mount)
 
     def ray_dashboard(self) -> RayDashboard:
-        """Start the stand-in for Ray's dashboard, with KubeRay's credentials."""
-        item = operator("kuberay", self.ports)
-        return RayDashboard(self.ports.ray_dashboard, self._of_account(item))
+        """Start the proxy to Ray's dashboards. KubeRay's own account may not forward ports to pods."""
+        return RayDashboard(self.ports.ray_dashboard, self.admin)
 
     def is_configured(self, operator: Operator) -> bool:
         """True if an operator was started with the cluster's current configuration."""

@@ -1,4 +1,4 @@
-"""PyTorch for the containers of real nodes, with the agent of HyperPod's training operator: a virtual environment.
+"""PyTorch, the agent of HyperPod's training operator, and Ray for the containers of real nodes: a virtual environment.
 
 It is optional, and installed in the user's cache next to the control plane. An environment is complete if it has the
 file of its requirements, which is written last.
@@ -20,11 +20,11 @@ from .cache import Cache, State
 NAME: Final = "pytorch"
 INSTALL: Final = "podwright sandbox kubernetes install --pytorch"
 """The command that installs it."""
-GIGABYTES: Final = 3.6
+GIGABYTES: Final = 4.1
 """Size of the installed environment."""
 PINS: Final = Path(__file__).with_name("pytorch_requirements.txt")
 
-_DOWNLOADED_GIGABYTES: Final = 2.5
+_DOWNLOADED_GIGABYTES: Final = 2.6
 _WRITTEN: Final = "requirements.txt"
 _SYSTEM: Final = "linux"
 _FIX: Final = "see that pip reaches a package index and the disk has space"
@@ -43,7 +43,7 @@ class PyTorch:
 
     @property
     def programs(self) -> Path:
-        """The folder of `python`, `torchrun` and `hyperpodrun`."""
+        """The folder of `python`, `torchrun`, `hyperpodrun` and `ray`."""
         return self.folder / "bin"
 
     @property

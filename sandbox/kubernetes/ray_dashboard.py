@@ -1,23 +1,36 @@
-"""A stand-in for the dashboards of Ray clusters, whose pods run nothing: it says how jobs of Ray are doing.
+"""A proxy to the dashboards of Ray clusters, which KubeRay calls for the status of their jobs.
 
-KubeRay asks a cluster's dashboard by the name of its Service in the cluster. Its process takes this server for its HTTP
-proxy, so such requests come here, and no name of a cluster is looked up elsewhere. A job is doing what the container in
-the head's pod does that would submit it and wait.
+KubeRay's process has this server as its HTTP proxy, so its requests to a dashboard's Service arrive here. If Ray runs in
+the head's pod, on a real node, its dashboard answers. Otherwise this server answers: the status of a job is that of the
+container that would submit it.
 """
 
 import json
 import re
 import threading
+from contextlib import suppress
 from http import HTTPStatus
+from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from .api_objects import ApiObjects
+from .api_objects import ApiObjects, connection
 from .cluster_objects import ApiError, ClusterObjects
+from .pod_requests import ask_pod, is_on_real_node
 
-_ASKED: Final = re.compile(r"http://(?P<service>[^./]+)\.(?P<namespace>[^./]+)\.svc[^/]*/api/jobs/(?P<job>[^/]+)")
+_ASKED: Final = re.compile(r"http://(?P<service>[^./]+)\.(?P<namespace>[^./]+)\.svc[^:/]*:(?P<port>\d+)(?P<path>/.*)")
+_JOB: Final = re.compile(r"/api/jobs/(?P<job>[^/]+)")
 _SUBMITTER: Final = "ray-job-submitter"
+_SECONDS: Final = 1.5
+"""Limit for a head's answer. KubeRay waits for 2 seconds."""
+
+
+class Answer(NamedTuple):
+    """An answer to KubeRay."""
+
+    code: int
+    body: bytes
 
 
 class RayDashboard(ThreadingHTTPServer):
@@ -26,9 +39,10 @@ class RayDashboard(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, port: int, kubeconfig: Path) -> None:
-        """Listen on loopback, and read pods as the user of `kubeconfig`."""
+        """Listen on loopback, and reach pods as the user of `kubeconfig`."""
         super().__init__(("127.0.0.1", port), _Answers)
         self.objects: ClusterObjects = ApiObjects(kubeconfig)
+        self._kubeconfig = kubeconfig
         threading.Thread(target=self.serve_forever, daemon=True, name="Ray's dashboard").start()
 
     def stop(self) -> None:
@@ -36,42 +50,63 @@ class RayDashboard(ThreadingHTTPServer):
         self.shutdown()
         self.server_close()
 
-    def job(self, url: str) -> dict[str, Any] | None:
-        """What Ray's API says of a job by its URL; None for what is none."""
+    def answer(self, method: str, url: str, body: bytes) -> Answer:
+        """Return the answer of the dashboard that a URL names."""
         asked = _ASKED.fullmatch(url)
         service = asked and self.objects.find("v1", "Service", asked["service"], asked["namespace"])
         if not asked or not service:
-            return None
+            return Answer(HTTPStatus.NOT_FOUND, b"")
         labels = ",".join(f"{key}={value}" for key, value in service["spec"]["selector"].items())
         pods = self.objects.all("v1", "Pod", asked["namespace"], labels)
-        return {"submission_id": asked["job"], "status": _status(pods)}
+        for pod in filter(is_on_real_node, pods):
+            try:
+                return self.ask(pod, int(asked["port"]), method, asked["path"], body)
+            except (OSError, HTTPException):
+                # The node simulates the head, or Ray has not started yet or is too busy.
+                continue
+        job = _JOB.fullmatch(asked["path"])
+        if method != "GET" or not job:
+            return Answer(HTTPStatus.NOT_FOUND, b"")
+        return Answer(HTTPStatus.OK, json.dumps({"submission_id": job["job"], "status": _status(pods)}).encode())
+
+    def ask(self, pod: dict[str, Any], port: int, method: str, path: str, body: bytes) -> Answer:
+        """Return the answer of a pod. Raises OSError or HTTPException if it does not answer."""
+        api = connection(self._kubeconfig, self._kubeconfig.stat().st_mtime_ns)
+        return Answer(*ask_pod(api, pod, port, method, path, body, _SECONDS))
 
 
 class _Answers(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        """Answer about one job."""
+        """Answer a read."""
+        self._answer()
+
+    def do_POST(self) -> None:
+        """Answer a request to stop a job."""
+        self._answer()
+
+    def _answer(self) -> None:
+        """Send the dashboard's answer to a request."""
         assert isinstance(self.server, RayDashboard)
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         try:
-            answer = self.server.job(self.path)
+            answer = self.server.answer(self.command, self.path, body)
         except ApiError as error:
             self.send_error(HTTPStatus.BAD_GATEWAY, str(error))
             return
-        if answer is None:
-            self.send_error(HTTPStatus.NOT_FOUND)
-            return
-        body = json.dumps(answer).encode()
-        self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        # KubeRay repeats the request if the answer came too late.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.send_response(answer.code)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(answer.body)))
+            self.end_headers()
+            self.wfile.write(answer.body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: KubeRay asks every three seconds."""
+        """Log nothing, since KubeRay sends a request every three seconds."""
 
 
 def _status(pods: list[dict[str, Any]]) -> str:
-    """How the job is doing whose submitter is in one of these pods."""
+    """Return the status of the job whose submitter is in one of these pods."""
     containers = [item for pod in pods for item in pod["status"].get("containerStatuses", ())]
     ended = (item["state"].get("terminated") for item in containers if item["name"] == _SUBMITTER)
     codes = [item["exitCode"] for item in ended if item]

@@ -75,6 +75,14 @@ _NO_DEVICES: Final = (
     "one fail"
 )
 _LAUNCHERS: Final = ("torchrun", "hyperpodrun")
+_VARIABLES: Final = {
+    # Ray would start a process for each CPU of the instance type, and send statistics to its makers.
+    "RAY_prestart_worker_first_driver": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Of an instance's memory Ray would take up to 200 GB for objects, and this machine has less.
+    "RAY_DEFAULT_OBJECT_STORE_MAX_MEMORY_BYTES": "2000000000",
+}
+"""Variables of the image besides PATH. Those of a container replace them."""
 _DEVICE_PROGRAMS: Final = {
     "nvidia-smi": "GPUs",
     "dcgmi": "GPUs",
@@ -119,7 +127,7 @@ class Image:
             "architecture": _MACHINES.get(platform.machine(), platform.machine()),
             "os": "linux",
             "config": {
-                "Env": [f"PATH={':'.join(search_path)}"],
+                "Env": [f"PATH={':'.join(search_path)}", *(f"{name}={value}" for name, value in _VARIABLES.items())],
                 "Entrypoint": [_SHELL, "sh", "-c", _START, "start"],
                 "WorkingDir": "/",
             },

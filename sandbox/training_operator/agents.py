@@ -8,10 +8,11 @@ nodes have no agent.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPException
 from typing import Any, Final
 
 from ..kubernetes.api_objects import Connection
+from ..kubernetes.pod_requests import ask_pod, is_on_real_node
 from .jobs import Job, Manifest
 from .pods import is_going, phase
 
@@ -22,8 +23,6 @@ RESTARTS_AT_START: Final = "podwright/restarts-at-start"
 
 _PORT: Final = 8080
 _MASTER_PORT: Final = 29500
-_REAL: Final = "containerd://"
-_SECONDS: Final = 10.0
 READY, RUNNING, COMPLETED, FAULTED = "ready", "running", "completed", "faulted"
 
 
@@ -78,7 +77,7 @@ class Plan:
 
 
 class Agent:
-    """The agent of a pod. Requests pass through the API server and kubelet: this machine has no route to the pod."""
+    """The agent of a pod."""
 
     def __init__(self, api: Connection, pod: Manifest) -> None:
         self._api, self._pod = api, pod
@@ -103,33 +102,15 @@ class Agent:
 
     def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
         """Return the agent's JSON answer. Raises OSError or HTTPException if it does not answer."""
-        from kubernetes.client import ApiClient, CoreV1Api
-        from kubernetes.client.exceptions import ApiException
-        from kubernetes.stream import portforward
-
-        # portforward replaces a method of its client meanwhile, so other threads must not use the same client.
-        with ApiClient(self._api.client.configuration) as client:
-            method_of_api = CoreV1Api(client).connect_get_namespaced_pod_portforward
-            try:
-                forwarded = portforward(method_of_api, self.name, self._namespace, ports=str(_PORT))
-            except ApiException as error:
-                raise OSError(f"no way to port {_PORT} of {self.name}: {error.reason}") from error
-        http = HTTPConnection("localhost", _PORT, timeout=_SECONDS)
-        http.sock = forwarded.socket(_PORT)
-        http.sock.settimeout(_SECONDS)
-        try:
-            http.request(method, path, json.dumps(body or {}), {"Content-Type": "application/json"})
-            answer = http.getresponse().read()
-        finally:
-            http.close()
-            forwarded.close()
+        _, answer = ask_pod(self._api, self._pod, _PORT, method, path, json.dumps(body or {}).encode())
         return json.loads(answer) if answer else {}
 
 
 def agents_of(api: Connection, job: Job, pods: Mapping[str, Manifest]) -> list[Agent]:
     """Return the agents in a job's running pods on real nodes, in the order of their ranks."""
     existing = [pods[slot.name] for slot in job.slots if slot.name in pods]
-    return [Agent(api, pod) for pod in existing if phase(pod) == "Running" and not is_going(pod) and _is_real(pod)]
+    running = [pod for pod in existing if phase(pod) == "Running" and not is_going(pod)]
+    return [Agent(api, pod) for pod in running if is_on_real_node(pod)]
 
 
 def plan(
@@ -201,8 +182,3 @@ def _stop(timeout: int | None) -> Request:
 
 def _each(reports: Sequence[Report], request: Request) -> Mapping[str, Request]:
     return {report.name: request for report in reports}
-
-
-def _is_real(pod: Manifest) -> bool:
-    statuses = pod["status"].get("containerStatuses") or ()
-    return any(str(status.get("containerID", "")).startswith(_REAL) for status in statuses)

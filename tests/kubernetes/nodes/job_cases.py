@@ -29,6 +29,33 @@ os.environ |= {"RANK": os.environ["OMPI_COMM_WORLD_RANK"], "WORLD_SIZE": os.envi
 runpy.run_path("/etc/train/all_reduce.py", run_name="__main__")
 """
 """The same with the ranks that Open MPI gives."""
+RAY_SCRIPT: Final = "/etc/train/ray_ranks.py"
+RAY: Final = """\
+import ray
+
+
+@ray.remote(num_gpus=8)
+class Rank:
+    def address(self):
+        return ray.util.get_node_ip_address()
+
+    def add_up(self, rank, ranks, address):
+        import torch
+        import torch.distributed as dist
+
+        dist.init_process_group("gloo", f"tcp://{address}:29500", rank=rank, world_size=ranks)
+        total = torch.tensor(rank)
+        dist.all_reduce(total)
+        dist.destroy_process_group()
+        return f"rank {rank} of {ranks} adds up to {total}"
+
+
+ranks = [Rank.remote() for _ in range(2)]
+address = ray.get(ranks[0].address.remote())
+for line in ray.get([item.add_up.remote(rank, len(ranks), address) for rank, item in enumerate(ranks)]):
+    print(line, flush=True)
+"""
+"""The same in two actors of Ray, on two nodes: each actor needs all GPUs of a node."""
 FIRST_WORKER: Final = "job-worker-0.job.hyperpod-ns-llm.svc"
 LEAD: Final = [
     *("torchrun", "--nnodes", "$(LWS_GROUP_SIZE)", "--node-rank", "$(LWS_WORKER_INDEX)"),
@@ -126,6 +153,13 @@ CASES: Final = {
         ranks=4,
         shape="A launcher and 2 workers of 2 processes, by Open MPI over ssh",
     ),
+    "ray": Case(
+        kind="ray",
+        operators=("kuberay",),
+        settings={"nodes": 2, "ray_version": "2.60.0", "command": ["python", RAY_SCRIPT]},
+        ranks=2,
+        shape="A head and 2 workers, in actors of Ray",
+    ),
     "leader_worker_set": Case(
         kind="leader_worker_set",
         operators=("lws",),
@@ -137,8 +171,7 @@ CASES: Final = {
 }
 NOT_RUN: Final = {
     "nccl_test": "Its program opens GPUs",
-    "ray": "Ray is not installed in the sandbox's containers; a stand-in answers for its dashboard",
-    "ray_cluster": "The same",
+    "ray_cluster": "A `ray` job makes the same cluster; no test sends a job to one that stays",
     "recipe": "AWS's launcher of recipes is in no package index; bash runs the script that calls it",
     "inference": "AWS's operator is closed, and the sandbox makes no pods of it",
     "jumpstart": "The same",

@@ -3,17 +3,19 @@
 The control plane has no queue, so manifests are applied without the labels and schedulers by which one admits them.
 """
 
+import json
 import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
 from api_server import Object, started
 from control_plane_parts import needs_parts
-from job_cases import ALL_REDUCE, CASES, MPI, MPI_SCRIPT, SCRIPT, Case
+from job_cases import ALL_REDUCE, CASES, MPI, MPI_SCRIPT, RAY, RAY_SCRIPT, SCRIPT, Case
 from job_environment import rendered
 from needs import needs
 from podwright.cdk8s_charts.lustre_volumes import lustre_volume
@@ -26,6 +28,7 @@ from podwright.planning.helm.operators import BUNDLED, NODE_PARTS
 from podwright.planning.kubernetes.deployed_values import LustreValues
 from podwright.sandbox.control_plane.cache import Cache, State
 from podwright.sandbox.control_plane.pins import pins
+from podwright.sandbox.control_plane.processes import Ports
 from podwright.sandbox.control_plane.pytorch import INSTALL, PyTorch
 from podwright.sandbox.kubernetes.custom_kinds import installed_by
 from podwright.sandbox.nodes.support import obstacle
@@ -44,7 +47,7 @@ ROOT = Path(__file__).parents[3]
 TEAM = "hyperpod-ns-llm"
 LINE = re.compile(r"rank \d+ of \d+ adds up to \d+")
 FOLDER, _, FILE = SCRIPT.rpartition("/")
-MPI_FILE = MPI_SCRIPT.rpartition("/")[2]
+MPI_FILE, RAY_FILE = (script.rpartition("/")[2] for script in (MPI_SCRIPT, RAY_SCRIPT))
 ENVIRONMENT: dict[str, Any] = {
     "groups": {"h200": {"instance_type": TYPE, "count": 2}},
     "teams": {"llm": {"quota": {"h200": 2}}},
@@ -68,7 +71,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
                 plane.install(operator)
             until(lambda: all(map(cluster.is_ready, cluster.names)))
             cluster.server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}})
-            cluster.server.apply(of_team("ConfigMap", "train", data={FILE: ALL_REDUCE, MPI_FILE: MPI}))
+            cluster.server.apply(of_team("ConfigMap", "train", data={FILE: ALL_REDUCE, MPI_FILE: MPI, RAY_FILE: RAY}))
             # Pods are refused until their namespace has it.
             until(lambda: cluster.server.items("v1", "ServiceAccount", TEAM))
             cluster.server.apply(torch_runtime())
@@ -136,9 +139,23 @@ def test_all_ranks_add_up(cluster: Cluster, name: str) -> None:
         until(lambda: printed(cluster) == case.lines, lambda: described(cluster))
         nodes = {pod["spec"]["nodeName"] for pod in pods(cluster)}
         assert nodes == set(cluster.names)
+        if case.kind == "ray":
+            # Only the dashboard of the head knows when the job started.
+            until(lambda: "start_time" in answer_of_dashboard(cluster, applied), lambda: described(cluster))
+            until(lambda: cluster.server.read(applied)["status"].get("jobStatus") == "SUCCEEDED")
     finally:
         cluster.server.delete(applied)
         until(lambda: not pods(cluster), lambda: described(cluster))
+
+
+def answer_of_dashboard(cluster: Cluster, job: Object) -> Object:
+    """What KubeRay learns of a job of Ray when it asks the dashboard."""
+    status = cluster.server.read(job)["status"]
+    ports = Ports.read(cluster.plane.kubeconfig.parents[1] / "ports.json")
+    assert ports
+    ask = build_opener(ProxyHandler({"http": f"http://127.0.0.1:{ports.ray_dashboard}"})).open
+    with ask(f"http://{status['dashboardURL']}/api/jobs/{status['jobId']}") as answer:
+        return json.load(answer)
 
 
 def submitted_hello(cluster: Cluster, command: Sequence[str] = ()) -> Object:

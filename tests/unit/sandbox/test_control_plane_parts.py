@@ -14,8 +14,8 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -46,7 +46,7 @@ from podwright.sandbox.control_plane.pytorch import PyTorch
 from podwright.sandbox.control_plane.toolchain import Go, fetch_program, go_toolchain
 from podwright.sandbox.control_plane.webhooks import on_loopback
 from podwright.sandbox.kubernetes.certificates import Authority
-from podwright.sandbox.kubernetes.ray_dashboard import RayDashboard
+from podwright.sandbox.kubernetes.ray_dashboard import Answer, RayDashboard
 from podwright.sandbox.kubernetes.store import KubernetesStore
 from waiting import CEILING_SECONDS, until
 
@@ -271,12 +271,12 @@ def test_operators_listen_on_loopback_at_ports_of_their_own(name: Name, tmp_path
 RAY_URL = "http://job-head-svc.team.svc.cluster.local:8265/api/jobs/job-1"
 
 
-def ray_cluster(state: dict[str, Any]) -> KubernetesStore:
+def ray_cluster(state: dict[str, Any], runtime: str = "kwok") -> KubernetesStore:
     """A Ray cluster whose head has a submitter in this state."""
     store, labels = KubernetesStore("1.34"), {"ray.io/cluster": "job"}
     metadata = {"name": "job-head-svc", "namespace": "team"}
     spec = {"selector": labels, "ports": [{"port": 8265}]}
-    container = {"image": "ray", "imageID": "", "ready": True, "restartCount": 0}
+    container = {"image": "ray", "imageID": "", "ready": True, "restartCount": 0, "containerID": f"{runtime}://1"}
     statuses = [
         container | {"name": "ray-head", "state": {"running": {}}},
         container | {"name": "ray-job-submitter", "state": state},
@@ -298,15 +298,40 @@ def ray_cluster(state: dict[str, Any]) -> KubernetesStore:
     ],
 )
 def test_a_job_of_ray_does_what_its_submitter_does(tmp_path: Path, state: dict[str, Any], expected: str) -> None:
-    port = Ports.free().ray_dashboard
-    dashboard = RayDashboard(port, tmp_path / "kubeconfig")
-    dashboard.objects = ray_cluster(state)
-    ask = build_opener(ProxyHandler({"http": f"http://127.0.0.1:{port}"})).open
-    try:
+    with served(tmp_path, ray_cluster(state)) as (_, ask):
         assert json.load(ask(RAY_URL)) == {"submission_id": "job-1", "status": expected}
-        for url in (RAY_URL.replace("job-head", "other"), RAY_URL.replace("jobs", "serve")):
+        for url in (RAY_URL.replace("job-head", "other"), RAY_URL.replace("jobs", "serve"), f"{RAY_URL}/stop"):
             with pytest.raises(HTTPError, match="404"):
                 ask(url)
+
+
+def test_a_head_on_a_real_node_answers_for_its_jobs_once_ray_runs(tmp_path: Path) -> None:
+    asked = []
+
+    def answer(pod: dict[str, Any], port: int, method: str, path: str, body: bytes) -> Answer:
+        asked.append((pod["metadata"]["name"], port, method, path, body))
+        if path.endswith("/job-1"):
+            raise ConnectionResetError("no program listens at the port")
+        return Answer(200, b'{"stopped": true}') if method == "POST" else Answer(404, b"")
+
+    with served(tmp_path, ray_cluster({"running": {}}, "containerd")) as (dashboard, ask):
+        dashboard.ask = answer  # pyrefly: ignore[bad-assignment]
+        assert json.load(ask(RAY_URL))["status"] == "RUNNING"
+        stop = "/api/jobs/job-2/stop"
+        assert json.load(ask(RAY_URL.replace("/api/jobs/job-1", stop), b"{}")) == {"stopped": True}
+        assert asked[-1] == ("head", 8265, "POST", stop, b"{}")
+        with pytest.raises(HTTPError, match="404"):
+            ask(RAY_URL.replace("job-1", "unknown"))
+
+
+@contextmanager
+def served(folder: Path, objects: KubernetesStore) -> Iterator[tuple[RayDashboard, Callable[..., Any]]]:
+    """The dashboards of a cluster, and a client for which they are the proxy."""
+    port = Ports.free().ray_dashboard
+    dashboard = RayDashboard(port, folder / "kubeconfig")
+    dashboard.objects = objects
+    try:
+        yield dashboard, build_opener(ProxyHandler({"http": f"http://127.0.0.1:{port}"})).open
     finally:
         dashboard.stop()
 
@@ -577,7 +602,7 @@ def test_status_and_remove_of_the_command(tmp_path: Path) -> None:
     text = run("status").stdout
     assert "podwright sandbox kubernetes install" in text
     assert "Clusters of Kubernetes 1.33, 1.35 run on 1.34 unless" in text
-    assert "optional: missing; `podwright sandbox kubernetes install --pytorch` installs 3.6 GB" in text
+    assert "optional: missing; `podwright sandbox kubernetes install --pytorch` installs 4.1 GB" in text
     pytorch = tmp_path / f"podwright/training-{sys.implementation.cache_tag}"
     assert described["pytorch"] == {"version": PyTorch.of_user().version, "state": "missing", "folder": str(pytorch)}
     assert described["environments"] == {}
@@ -602,9 +627,9 @@ def pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PyTorch:
 @pytest.mark.parametrize(
     ("free", "problem"),
     [
-        ({"cache": 3.5}, "podwright has 3.5 GB left, and PyTorch takes up to 3.6 GB there"),
-        ({"shm": 2.4}, "/dev/shm has 2.4 GB left, and PyTorch takes up to 2.5 GB there"),
-        ({"cache": 3.7, "shm": 2.6}, ""),
+        ({"cache": 4.0}, "podwright has 4.0 GB left, and PyTorch takes up to 4.1 GB there"),
+        ({"shm": 2.5}, "/dev/shm has 2.5 GB left, and PyTorch takes up to 2.6 GB there"),
+        ({"cache": 4.2, "shm": 2.7}, ""),
     ],
 )
 def test_pytorch_needs_space_on_both_disks(
@@ -625,7 +650,7 @@ def test_pytorch_needs_space_on_both_disks(
 def test_pytorch_needs_the_sum_on_one_disk(pytorch: PyTorch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=6e9))
-    with pytest.raises(CommandError, match=r"has 6\.0 GB left, and PyTorch takes up to 6\.1 GB there"):
+    with pytest.raises(CommandError, match=r"has 6\.0 GB left, and PyTorch takes up to 6\.7 GB there"):
         pytorch._require_space()
 
 
