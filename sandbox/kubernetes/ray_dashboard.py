@@ -1,8 +1,8 @@
 """A proxy to the dashboards of Ray clusters, which KubeRay calls for the status of their jobs.
 
-KubeRay's process has this server as its HTTP proxy, so its requests to a dashboard's Service arrive here. If Ray runs in
-the head's pod, on a real node, its dashboard answers. Otherwise this server answers: the status of a job is that of the
-container that would submit it.
+KubeRay's process has this server as its HTTP proxy, so its requests to a dashboard's Service arrive here. If Ray runs
+in the head's pod, on a real node, its dashboard answers. Otherwise this server answers: the status of a job is that of
+the container that would submit it.
 """
 
 import json
