@@ -1,10 +1,10 @@
 # ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
-"""Several accounts beside each other: whose a request is, who may take a role of another, and whose buckets they see.
+"""Separates accounts: the account of a request, roles of other accounts, and buckets of other accounts.
 
-moto keeps the state of each account apart, but its roles and buckets let everybody in. Here an access key decides the
-account (`access_keys`), a role of another account has to exist and to trust the caller, and a bucket of another account
-has to let the caller's in by its policy. Of conditions only the external id is looked at, and inside an account nothing
-of IAM is enforced. Source: AWS IAM User Guide, "Cross-account resource access in IAM".
+moto separates the state of accounts, but allows access to all roles and buckets. Here, the access key selects the
+account. A role of another account must exist and trust the caller, and the policy of another account's bucket must
+allow the caller's account. Of conditions, only the external id is checked. Within an account, this module enforces
+nothing. Source: AWS IAM User Guide, "Cross-account resource access in IAM".
 """
 
 import json
@@ -29,13 +29,13 @@ from .service import refuse
 
 _CREDENTIAL: Final = re.compile(r"Credential=([^/]+)/")
 _ASSUME: Final = "sts:AssumeRole"
-# Those of moto, which the ones below continue to.
+# moto's functions, which those below call.
 _access_key = BaseResponse.get_access_key
 _bucket, _create_bucket = S3Backend.get_bucket, S3Backend.create_bucket
 
 
 def account_of_key(access_key: str) -> str:
-    """The account that an access key opens."""
+    """Return the account of an access key."""
     return named_account(access_key) or _issuer(access_key)
 
 
@@ -44,32 +44,32 @@ def _issuer(access_key: str) -> str:
 
     moto searches all partitions, and by that creates each one's IAM with AWS's 1,500 policies.
     """
-    # A copy, because other threads add accounts meanwhile.
+    # A copy, since other threads add accounts.
     accounts = list(iam_backends.items())
     return next((name for name, own in accounts if access_key in own[PARTITION].access_keys), SANDBOX_ACCOUNT)
 
 
 def account_of_request(environ: dict[str, Any]) -> str:
-    """The account of who signed a request; the first one without a signature."""
+    """Return the account of a request's signature; the first account without one."""
     match = _CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
     return account_of_key(match[1] if match else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The holder of an access key, as STS's GetCallerIdentity answers it: a role's session, a user, or the account."""
+    """The holder of an access key in STS's GetCallerIdentity: a role's session, a user, or the account."""
 
     arn: str
     user_id: str
     principal: str
-    """The ARN that policies and access entries know it by: the role's rather than the session's."""
+    """ARN of the holder in policies and access entries: that of the role, not of its session."""
     session_name: str = ""
     secret: str | None = None
-    """The key's secret; None where the sandbox did not make the key."""
+    """Secret of the key; None if the sandbox did not create the key."""
 
 
 def identity_of_key(key: str) -> Identity:
-    """Whose a key is. A key that nobody made is the account's own."""
+    """Return the holder of a key. An unknown key belongs to the account."""
     account = account_of_key(key)
     if role := sts_backends[account][PARTITION].get_assumed_role_from_access_key(key):
         return Identity(role.arn, role.user_id, role.role_arn, role.session_name, role.secret_access_key)
@@ -82,12 +82,12 @@ def identity_of_key(key: str) -> Identity:
 
 
 def principal_of_key(key: str) -> str:
-    """The ARN that policies know the holder of a key by: a role, a user, or the account itself."""
+    """Return the ARN of a key's holder in policies: of a role, a user, or the account."""
     return identity_of_key(key).principal
 
 
 def lets_in(policy: JsonObject, principal: str, action: str = "", external_id: str | None = None) -> bool:
-    """Whether a policy lets a principal in by one of its statements, and forbids it by none.
+    """Return True if a statement of a policy allows a principal, and none denies it.
 
     Without `action` a statement about anything will do.
     """
@@ -98,7 +98,7 @@ def lets_in(policy: JsonObject, principal: str, action: str = "", external_id: s
         and (not action or _matches(_listed(statement.get("Action", [])), action))
         and _external_id(statement) in (None, external_id)
     }
-    # A bucket's denials hang on conditions, such as those on TLS, which are not looked at.
+    # Denials of buckets depend on conditions that are not evaluated, such as TLS.
     return "Allow" in effects and not (action and "Deny" in effects)
 
 
@@ -124,7 +124,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 class _Taken(S3ClientError):
-    """The name is another account's. moto's own error has it look into that account's bucket."""
+    """The name belongs to another account. moto's own error would read that account's bucket."""
 
     def __init__(self) -> None:
         words = (
@@ -134,7 +134,7 @@ class _Taken(S3ClientError):
 
 
 class TrustingSts(TokenResponse):
-    """STS's API: a role of another account is given to those whom it trusts."""
+    """STS's API, which checks the trust policy of another account's role."""
 
     def assume_role(self) -> ActionResult:
         arn = str(self._get_param("RoleArn"))
@@ -145,7 +145,7 @@ class TrustingSts(TokenResponse):
         return super().assume_role()
 
     def get_caller_identity(self) -> ActionResult:
-        """As CloudFormation, EKS and IAM of the sandbox know the caller: an account's own key is its root's."""
+        """Return the caller as the sandbox's services do: the account's key is that of its root user."""
         caller = identity_of_key(self.get_access_key())
         return ActionResult({"UserId": caller.user_id, "Account": account_of(caller.arn), "Arn": caller.arn})
 
@@ -159,13 +159,13 @@ class TrustingSts(TokenResponse):
 
 
 def _key_of(response: BaseResponse) -> str:
-    """The access key of a request; a signed URL has it among its arguments."""
+    """Return the access key of a request, which a presigned URL has in its arguments."""
     signed = response.querystring.get("X-Amz-Credential")
     return signed[0].split("/")[0] if signed else _access_key(response)
 
 
 def _bucket_for(backend: S3Backend, bucket_name: str) -> FakeBucket:
-    """A bucket as an account sees it: its own, or another's that lets it in."""
+    """Return a bucket of an account, or of another one that allows access."""
     partition, owner = s3_backends.bucket_accounts.get(bucket_name, (PARTITION, backend.account_id))
     if owner != backend.account_id:
         policy = _bucket(s3_backends[owner][partition], bucket_name).policy
@@ -175,14 +175,14 @@ def _bucket_for(backend: S3Backend, bucket_name: str) -> FakeBucket:
 
 
 def _new_bucket(backend: S3Backend, bucket_name: str, *rest: Any, **more: Any) -> FakeBucket:
-    """A new bucket; names are everybody's."""
+    """Create a bucket. Names are unique in all accounts."""
     if s3_backends.bucket_accounts.get(bucket_name, (PARTITION, backend.account_id))[1] != backend.account_id:
         raise _Taken
     return _create_bucket(backend, bucket_name, *rest, **more)
 
 
 def mount() -> None:
-    """Let moto tell accounts apart as above."""
+    """Install the checks of this module into moto."""
     moto.iam.models.get_account_id_from = account_of_key
     moto.sts.urls.url_paths = {"{0}/$": TrustingSts.dispatch}
     BaseResponse.get_access_key = _key_of  # pyrefly: ignore[bad-assignment]

@@ -6,5 +6,5 @@ PARTITION: Final = "aws"
 
 
 def account_of(arn: str) -> str:
-    """The account in an ARN."""
+    """Return the account in an ARN."""
     return arn.split(":")[4]

@@ -1,10 +1,10 @@
-"""Clients of the sandbox's own API, as its services use them among each other."""
+"""Clients by which the sandbox's services call each other."""
 
 from typing import Any, Protocol
 
 
 class Clients(Protocol):
-    """Gives boto3 clients that talk to the sandbox at `endpoint`."""
+    """Creates boto3 clients of the sandbox at `endpoint`."""
 
     @property
     def endpoint(self) -> str:
@@ -13,9 +13,9 @@ class Clients(Protocol):
 
     @property
     def account(self) -> str:
-        """The account that they belong to."""
+        """Account of the clients."""
         ...
 
     def client(self, service: str, region: str) -> Any:
-        """The client of a service in a region."""
+        """Return the client of a service in a region."""
         ...

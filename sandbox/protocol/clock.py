@@ -4,6 +4,6 @@ from datetime import UTC, datetime
 
 
 def now() -> datetime:
-    """The time in UTC, to the millisecond, as events carry it."""
+    """Return the time in UTC with milliseconds, the precision of events."""
     timestamp = datetime.now(UTC)
     return timestamp.replace(microsecond=timestamp.microsecond // 1000 * 1000)

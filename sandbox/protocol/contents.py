@@ -1,4 +1,4 @@
-"""Large contents (archives, objects of buckets) in files that their SHA-256 digest names, so that memory holds none."""
+"""Large contents (archives, objects of buckets) in files named by their SHA-256 digest."""
 
 import hashlib
 import uuid
@@ -17,12 +17,12 @@ class Contents:
         file = self.file(digest)
         if not file.exists():
             self.directory.mkdir(parents=True, exist_ok=True)
-            # The file appears whole, because another thread may look for it meanwhile.
+            # A rename, since another thread may read the file meanwhile.
             partial = self.directory / f"{digest}.{uuid.uuid4().hex}"
             partial.write_bytes(content)
             partial.rename(file)
         return digest
 
     def file(self, digest: str) -> Path:
-        """The file of a content."""
+        """Return the file of a content."""
         return self.directory / digest

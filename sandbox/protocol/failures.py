@@ -1,4 +1,4 @@
-"""What a caller sees when moto has no such operation or fails: an error that its SDK can read and does not retry."""
+"""Errors for operations that moto lacks or fails in, which SDKs can parse and do not retry."""
 
 import json
 import logging
@@ -17,16 +17,16 @@ Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
 def backend_app(service: Any) -> Flask:
-    """Moto's application of one service, which lets errors through instead of answering with a page of HTML."""
+    """moto's application of one service, which raises errors instead of returning HTML."""
     app = create_backend_app(service)
-    # Flask's debugging keeps each request with its whole body in a cycle, until Python's collector finds it.
+    # Flask's debugging keeps each request with its body in a reference cycle.
     app.debug = False
     app.config["PROPAGATE_EXCEPTIONS"] = True
     return app
 
 
 def readable(application: Application) -> Application:
-    """The application with every error of moto's turned into an answer of the caller's protocol."""
+    """Return the application, with moto's errors converted to the caller's protocol."""
 
     def serve(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         try:
@@ -47,8 +47,8 @@ def readable(application: Application) -> Application:
 
 
 def answer(environ: dict[str, Any], code: str, message: str, status: int = 400) -> Response:
-    """An error in the form that the SDK of the caller's service reads."""
-    # 501 and 500 would be retried by every SDK.
+    """Return an error in the form that the service's SDK parses."""
+    # SDKs retry 500 and 501.
     is_form = environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded")
     if is_form or "/s3/" in environ.get("HTTP_AUTHORIZATION", ""):
         error = f"<Error><Type>Sender</Type><Code>{code}</Code><Message>{escape(message)}</Message></Error>"

@@ -1,4 +1,4 @@
-"""JSON objects: parts of them, merging a change into one, and holding equal text once."""
+"""Functions for JSON objects: selection of keys, merge patches, and sharing of equal strings."""
 
 import sys
 from typing import Any
@@ -7,22 +7,22 @@ JsonObject = dict[str, Any]
 
 
 def picked(item: JsonObject, *keys: str) -> JsonObject:
-    """Those of some keys that an object has, with their values."""
+    """Return the given keys of an object that exist, with their values."""
     return {key: item[key] for key in keys if key in item}
 
 
 def without(item: JsonObject, *keys: str) -> JsonObject:
-    """An object less some of its keys."""
+    """Return an object without the given keys."""
     return {key: value for key, value in item.items() if key not in keys}
 
 
 def tags_of(values: JsonObject) -> dict[str, str]:
-    """The tags of a request, or of a resource's properties, by their keys."""
+    """Return the tags of a request or of a resource's properties, by key."""
     return {tag["Key"]: tag["Value"] for tag in values.get("Tags") or []}
 
 
 def merged(current: JsonObject, patch: JsonObject) -> JsonObject:
-    """A JSON merge patch (RFC 7396). Lists are replaced, also for strategic patches, which the double does not know."""
+    """Apply a JSON merge patch (RFC 7396). Strategic patches are applied the same way, so lists are replaced."""
     result = dict(current)
     for key, value in patch.items():
         if value is None:
@@ -35,7 +35,7 @@ def merged(current: JsonObject, patch: JsonObject) -> JsonObject:
 
 
 def with_shared_text(value: Any) -> Any:
-    """A copy in which equal text is one object, for large documents that repeat few words."""
+    """Return a copy in which equal strings are one object, for large documents."""
     match value:
         case str():
             return sys.intern(value)

@@ -1,11 +1,10 @@
-"""AWS services of the JSON protocols that moto lacks: routes, members and errors follow botocore's service model.
+"""Serves AWS services with JSON protocols that moto lacks, by botocore's service models.
 
-Of the REST-JSON protocol method and path name the operation, of the JSON protocol the header X-Amz-Target does.
+In the REST-JSON protocol, method and path select the operation; in the JSON protocol, the header X-Amz-Target does.
 
-
-A service is an object for each account with one method an operation, named as in boto3, which takes the region and the
-call's members and returns the answer's. What a method returns is checked against the model, so that an answer that no
-SDK could read does not leave the sandbox.
+A service is an object for each account, with a method for each operation, named as in boto3. A method takes the region
+and the members of the request, and returns those of the response. They are checked against the model, so that SDKs can
+parse all responses.
 """
 
 import base64
@@ -31,13 +30,13 @@ _SCOPE = re.compile(r"Credential=[^/]+/[0-9]+/([^/]+)/([^/]+)/aws4_request")
 
 
 def scope_of(environ: dict[str, Any]) -> tuple[str, str]:
-    """The region and the service that a request is signed for; empty texts for one without signature."""
+    """Return the region and service of a request's signature; empty strings without one."""
     match = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
     return (match[1], match[2]) if match else ("", "")
 
 
 class JsonService:
-    """A WSGI application for one service; `name` is boto3's, and `backend` gives that of an account."""
+    """A WSGI application for one service. `name` is boto3's; `backend` returns an account's service."""
 
     def __init__(self, name: str, kind: type, backend: Callable[[str], object]) -> None:
         self.backend = backend
@@ -47,11 +46,11 @@ class JsonService:
         for operation in [model.operation_model(operation) for operation in model.operation_names]:
             method = xform_name(operation.name)
             if hasattr(kind, method):
-                # An ARN in a path comes with its slashes and colons as they are.
+                # An ARN in a path contains slashes and colons.
                 pattern = re.sub(r"\{(\w+)\}$", r"(?P<\1>.+)", operation.http["requestUri"])
                 pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern)
                 self._routes.append((operation.http["method"], re.compile(pattern), operation, method))
-        # The most particular path first: /workspaces/{id}/alias before /workspaces/{id}.
+        # The most specific path first: /workspaces/{id}/alias before /workspaces/{id}.
         self._routes.sort(key=lambda route: -route[1].pattern.count("/"))
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -67,7 +66,7 @@ class JsonService:
         return Response(json.dumps(answer), status, headers, content_type="application/json")(environ, start_response)
 
     def _serve(self, request: Request, region: str, backend: object) -> tuple[int, JsonObject]:
-        """The answer of the operation that a request means, with its status."""
+        """Run the operation of a request. Returns its response and status."""
         target = request.headers.get("X-Amz-Target", "")
         for method, pattern, operation, name in self._routes:
             match = pattern.fullmatch(request.path)
@@ -93,7 +92,7 @@ def _check(values: JsonObject, shape: Shape | None, words: str) -> None:
 
 
 def _read(value: Any, shape: Any) -> Any:
-    """A JSON value as boto3 has it; blobs come in base64."""
+    """Convert a JSON value to boto3's form. Blobs are in base64."""
     if value is None or shape is None:
         return value
     if shape.type_name == "structure":
@@ -113,7 +112,7 @@ def _read(value: Any, shape: Any) -> Any:
 
 
 def _written(value: Any, shape: Any) -> Any:
-    """What boto3 reads as this value."""
+    """Convert a value to its JSON form."""
     if shape is None:
         return {}
     if shape.type_name == "structure":

@@ -1,10 +1,10 @@
-"""What the sandbox's own operations say of a name that nothing has: which there are."""
+"""Errors of the sandbox's operations for unknown names, with the known ones."""
 
 from collections.abc import Iterable
 
 
 def check_known(kind: str, names: Iterable[str], known: Iterable[str], hint: str = "") -> None:
-    """Raise ValueError for the first of `names` that is not among those known; `hint` says what else to do."""
+    """Raise ValueError for the first unknown name. `hint` is added to the message."""
     allowed = list(known)
     for name in names:
         if name not in allowed:

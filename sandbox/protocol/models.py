@@ -1,7 +1,7 @@
-"""One copy of botocore's models of AWS's services for all sessions of the process, without their documentation.
+"""Shares one copy of botocore's service models, without documentation, among all sessions of the process.
 
-Each session of botocore has copies of its own: the endpoints of all services (7 MB) and the models that it works with
-(up to 18 MB). Each client has a class of its own with a method for each operation (0.1 MB on average).
+By default, each session loads the endpoints of all services (7 MB) and its services' models (up to 18 MB), and each
+client has its own class with a method for each operation (0.1 MB on average).
 """
 
 import json
@@ -30,26 +30,26 @@ class _ModelFiles(JSONFileLoader):
 
 
 class _Models(Loader):
-    """The models of sessions. Those of boto3 add a search path, which is there already."""
+    """The models of sessions. Those of boto3 add a search path, which exists already."""
 
     @property
     def search_paths(self) -> list[str]:
-        """A list of the caller's own, so that a shared one does not grow with each session."""
+        """Return a copy, so that the shared list does not grow with each session."""
         return list(super().search_paths)
 
 
 class _MotoModels(moto.core.loaders.Loader):
-    """The models of moto: where it has additions they are a server's, by which a client would misread answers."""
+    """The models of moto. Its additions are for servers; clients with them would misread responses."""
 
     def load_service_model(self, service_name: str, type_name: str, api_version: str | None = None) -> Any:
-        """A model with moto's additions; one without any is the sessions'."""
+        """Return a model with moto's additions; without any, the sessions' model."""
         added = any(Path(moto_root, service_name.replace("-", "")).glob(f"*/{type_name}.moto-extras.*"))
         models = super() if added else _of_sessions()
         return models.load_service_model(service_name, type_name, api_version)
 
 
 def mount() -> None:
-    """Share models and classes between all sessions and clients that are created later, moto's among them."""
+    """Share models and classes between all later sessions and clients, including moto's."""
     botocore.session.create_loader = lambda search_path_string=None: _of_sessions()
     moto.core.utils.create_loader = _of_moto
     ClientCreator._create_client_class = _client_class  # pyrefly: ignore[bad-assignment]
@@ -60,7 +60,7 @@ _classes: dict[str, type[BaseClient]] = {}
 
 
 def _client_class(creator: ClientCreator, service_name: str, service_model: Any) -> type[BaseClient]:
-    """The class of a service's clients. Two threads may create it at the same time, and one of the two is kept."""
+    """Return the class of a service's clients. If two threads create it at the same time, one of the two is kept."""
     if service_name not in _classes:
         _classes.setdefault(service_name, _new_class(creator, service_name, service_model))
     return _classes[service_name]
@@ -77,5 +77,5 @@ def _of_moto() -> _MotoModels:
 
 
 def _without_prose(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON whose documentation is empty; a member of a service that has this name is no text and stays."""
+    """Return a JSON object without documentation. A member named `documentation` that is no string is kept."""
     return {key: "" if key == "documentation" and isinstance(value, str) else value for key, value in pairs}

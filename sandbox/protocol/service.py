@@ -1,4 +1,4 @@
-"""Helpers for the sandbox's own AWS services: answers are serialised by moto from botocore's service models."""
+"""Base classes of podwright's AWS services. moto serializes their responses by botocore's service models."""
 
 from typing import Any
 
@@ -9,16 +9,16 @@ from .json_objects import JsonObject
 
 
 class Refusal(ServiceException):
-    """An error answer: the service's error code and a message. moto finds the error's shape in the service model."""
+    """An error response with the service's error code and a message. moto finds its shape in the service model."""
 
 
 def refuse(code: str, message: str) -> Refusal:
-    """An error answer with the service's error code."""
+    """Return an error response with the service's error code."""
     return Refusal(code, message)
 
 
 class OwnResponse(BaseResponse):
-    """One request to a service that the sandbox implements itself. Subclasses have one method an operation."""
+    """A request to one of podwright's services. Subclasses have a method for each operation."""
 
     api_name = ""
 
@@ -27,14 +27,14 @@ class OwnResponse(BaseResponse):
         self.automated_parameter_parsing = True
 
     def arguments(self) -> JsonObject:
-        """The request's members, those in the path included."""
+        """Return the request's members, including those in the path."""
         merged = {**dict(self.params), **self.uri_match}
         return {key: value for key, value in merged.items() if value is not None}
 
     def page(
         self, items: list[Any], key: str, size_key: str = "MaxResults", token_key: str = "NextToken"
     ) -> ActionResult:
-        """One page of a list operation."""
+        """Return a page of a list operation."""
         size, start = int(self._get_param(size_key) or 100), int(self._get_param(token_key) or 0)
         more = {token_key: str(start + size)} if len(items) > start + size else {}
         return ActionResult({key: items[start : start + size], **more})

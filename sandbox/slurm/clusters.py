@@ -1,8 +1,8 @@
-"""The real Slurm under HyperPod clusters: a machine for each, set up by the scripts that the cluster's nodes have.
+"""A real Slurm for each HyperPod cluster, on one machine that the cluster's lifecycle scripts set up.
 
-slurmctld, slurmdbd and its database are those of the controller, and every compute node that runs has a slurmd. Nodes
-of HyperPod that come and go come and go in Slurm, and new scripts (teams, limits) are run again. What Slurm knows of
-jobs is gone when the sandbox stops; accounts and limits are there again after the next start.
+The machine runs slurmctld, slurmdbd and its database as the controller, and a slurmd for each running compute node. It
+adds and removes nodes as HyperPod does, and runs new scripts (teams, limits) again. When the sandbox stops, Slurm's
+jobs are lost. The scripts create accounts and limits again at the next start.
 """
 
 import json
@@ -29,10 +29,10 @@ from .machine import Machine, MachineError, missing
 _READY_SECONDS: Final = 180.0
 _STEPS_SECONDS: Final = 600.0
 _POLL_SECONDS: Final = 0.1
-# Containers and NVLink between nodes are not there to be set up.
+# The machine has no containers and no NVLink between nodes.
 _WITHOUT: Final = ("slurm-imex", "slurm-containers")
 _OWN_LIST: Final = "/opt/ml/config/resource_config.json"
-# How long a job that is queued again waits; two minutes unless said otherwise.
+# Shortens the wait of a requeued job, which is two minutes by default.
 _SHORTER: Final = "AuthInfo=cred_expire=30\n"
 _STAND_INS: Final = """
 install -m 755 /parts/srun /parts/sudo /parts/nvidia-smi /parts/aws /usr/local/bin
@@ -43,7 +43,7 @@ _ABSENT: Final = "none of its compute nodes runs beside its controller yet"
 
 @dataclass(frozen=True, slots=True)
 class _Desired:
-    """What a cluster's Slurm has to be now."""
+    """The desired state of a cluster's Slurm."""
 
     controller: SlurmNode
     nodes: tuple[SlurmNode, ...]
@@ -53,27 +53,27 @@ class _Desired:
 
 @dataclass(slots=True)
 class _Held:
-    """The Slurm of a cluster: its machine, what that was brought to, and what it could not be brought to and why."""
+    """The Slurm of a cluster: its machine, the applied state, and the state that failed with the reason."""
 
     lock: threading.RLock = field(default_factory=threading.RLock)
     machine: Machine | None = None
     ports: dict[str, int] = field(default_factory=dict)
-    """Those of its nodes, by their addresses."""
+    """Ports of its nodes, by their addresses."""
     state: _Desired | None = None
     failed: tuple[_Desired, str] | None = None
 
 
 class SlurmClusters:
-    """Those of one account, each in a folder of its own."""
+    """The Slurm clusters of one account, each in its own folder."""
 
     def __init__(self, folder: Path, clients: Clients, real: bool) -> None:
-        """None yet. `real` says whether clusters get one where this machine can run it."""
+        """Start without clusters. With `real`, clusters get a real Slurm if this machine can run it."""
         self._folder, self._clients, self._real = folder, clients, real
         self._held: dict[tuple[str, str], _Held] = {}
         self._facts: dict[str, JsonObject] = {}
 
     def why_not(self, cluster: Cluster) -> str:
-        """Why a cluster has no real Slurm, and will have none as it is; empty where it has."""
+        """Return the reason for which a cluster has no real Slurm; empty if it has one or will get one."""
         if reason := why_none_is_real(self._real):
             return reason
         if not self._facts_of(cluster):
@@ -82,7 +82,7 @@ class SlurmClusters:
         return held.failed[1] if held and held.failed and held.state is None else ""
 
     def follow(self, clusters: Iterable[Cluster]) -> None:
-        """Bring all of them to what HyperPod's clusters are, and end those of clusters that are gone.
+        """Update all of them from HyperPod's clusters, and stop those of deleted clusters.
 
         What fails is told in the log, and tried again once the cluster is another, or the sandbox starts anew.
         """
@@ -100,7 +100,7 @@ class SlurmClusters:
                 logging.warning("Slurm of %s is not what its cluster is: %s", cluster.name, error)
 
     def enter(self, cluster: Cluster) -> Machine:
-        """The machine of a cluster, once it is what the cluster is.
+        """Return the machine of a cluster after its update to the cluster's state.
 
         Raises:
             MachineError: It cannot be, for now or at all.
@@ -122,7 +122,7 @@ class SlurmClusters:
             return held.machine
 
     def stop(self) -> None:
-        """End all of them; the one that is just coming up, too."""
+        """Stop all of them, including one that is starting."""
         for held in self._held.values():
             if held.machine:
                 held.machine.stop()
@@ -138,7 +138,7 @@ class SlurmClusters:
         return self._folder / region / name
 
     def _facts_of(self, cluster: Cluster) -> JsonObject:
-        """What the scripts of a cluster's controller say about it; empty for scripts that are not podwright's."""
+        """Return the settings in the scripts of a cluster's controller; empty for scripts of other tools."""
         sources = [group.specification.get("LifeCycleConfig", {}) for group in cluster.groups.values()]
         for source in dict.fromkeys(config["SourceS3Uri"] for config in sources if "SourceS3Uri" in config):
             if facts := self._read_facts(cluster, source):
@@ -146,20 +146,20 @@ class SlurmClusters:
         return {}
 
     def _read_facts(self, cluster: Cluster, scripts: str) -> JsonObject:
-        """The node.json of published scripts, read once; empty where there is none."""
+        """Return the node.json of published scripts, which is read once; empty without one."""
         if scripts not in self._facts:
             bucket, prefix = _split(scripts)
             try:
                 body = self._clients.client("s3", cluster.region).get_object(Bucket=bucket, Key=f"{prefix}node.json")
                 facts = json.loads(body["Body"].read())
             except ClientError:
-                # Not yet, perhaps: it is asked for again.
+                # It may be published later, so it is read again.
                 return {}
             self._facts[scripts] = facts if facts.get("slurm") else {}
         return self._facts[scripts]
 
     def _desired(self, cluster: Cluster) -> _Desired | None:
-        """What Slurm has to be; None without a controller, or a node that runs jobs."""
+        """Return the desired state; None without a controller or a compute node."""
         facts = self._facts_of(cluster)
         if not facts:
             return None
@@ -176,7 +176,7 @@ class SlurmClusters:
         return _Desired(_slurm_node(cluster, controller, facts), nodes, scripts, facts)
 
     def _brought(self, held: _Held, cluster: Cluster, desired: _Desired) -> Machine:
-        """The machine, brought to what is desired; a new one for a new controller."""
+        """Return the machine in the desired state. A new controller gets a new machine."""
         address, before = desired.controller.address, held.state
         machine = held.machine if before and before.controller == desired.controller else None
         if machine is None:
@@ -209,7 +209,7 @@ class SlurmClusters:
                 file.write_bytes(s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read())
 
     def _make_database(self, machine: Machine, region: str, accounting: JsonObject) -> None:
-        """A MariaDB that stands for the database outside the controller: its name, its port, and the user it knows."""
+        """Return a MariaDB in place of the external database, with its name, port and user."""
         secrets = self._clients.client("secretsmanager", region)
         text = secrets.get_secret_value(SecretId=accounting["secret_arn"])["SecretString"]
         secret = json.loads(text)
@@ -223,10 +223,10 @@ class SlurmClusters:
         machine.says("mariadb </run/podwright-user.sql; rm /run/podwright-user.sql")
 
     def _configure(self, machine: Machine, cluster: str, desired: _Desired, ports: dict[str, int]) -> None:
-        """Write what HyperPod's agent writes, run the steps of controller and compute nodes, and start the slurmds."""
+        """Write the files of HyperPod's agent, run the steps of controller and compute nodes, and start the slurmds."""
         controller, nodes = desired.controller, desired.nodes
         addresses = " ".join(node.address for node in nodes)
-        # Slurm reads which nodes there are when it starts, and only then.
+        # Slurm reads the list of nodes only at its start.
         machine.says(
             f"""
             for address in {addresses}; do ip address replace "$address/32" dev eth0; done
@@ -241,20 +241,20 @@ class SlurmClusters:
             path = _OWN_LIST if group == controller.group else f"/run/{group}.json"
             machine.put(path, json.dumps(resource_config((controller, *nodes), group)) + "\n")
             _run_steps(machine, path)
-        # No device file stands for a Neuron device, and the health check of all nodes would miss them.
+        # The machine has no device files for Neuron devices, which the health check of all nodes would report.
         machine.says("sed -i 's/^NEURON=.*/NEURON=0/' /opt/slurm/etc/podwright-health.conf")
-        # Nodes that are there already have another slurm.conf from now on.
+        # Running nodes read the new slurm.conf.
         machine.says("scontrol reconfigure")
         machine.start_daemons([node.name for node in nodes])
-        # A slurmd that asks for its configuration while slurmctld reads it ends; systemd would start it again, too.
+        # A slurmd ends if it requests its configuration while slurmctld reads it. systemd would restart it, too.
         states = "systemctl start slurmd; sinfo --noheader --Node --format=%T"
-        # A star says that a node has not been heard of yet.
+        # A star marks a node that has not responded yet.
         words = re.compile(r"unk|down|\*|inval")
         _until(machine, lambda: not words.search(machine.says(states)), "every node of Slurm answers")
 
 
 def why_none_is_real(requested: bool) -> str:
-    """Why no Slurm cluster is real here; empty where they are. `requested` is what the sandbox was started with."""
+    """Return the reason for which no Slurm cluster is real; empty if they are. `requested` is the sandbox's option."""
     if not requested:
         return "the sandbox was started without real parts"
     absent = missing()
@@ -262,7 +262,7 @@ def why_none_is_real(requested: bool) -> str:
 
 
 def _run_steps(machine: Machine, own_list: str) -> None:
-    """Run Slurm's steps as the node that HyperPod's list names first. Raises MachineError where one fails."""
+    """Run Slurm's steps as the first node of HyperPod's list. Raises MachineError if one fails."""
     result = machine.shell(
         f"cd /bundle && SAGEMAKER_RESOURCE_CONFIG_PATH={own_list} /parts/run_steps --without {' '.join(_WITHOUT)}",
         timeout=_STEPS_SECONDS,
@@ -274,7 +274,7 @@ def _run_steps(machine: Machine, own_list: str) -> None:
 
 
 def _until(machine: Machine, condition: Callable[[], bool], what: str) -> None:
-    """Wait for it. Raises MachineError where it does not come."""
+    """Wait for a condition. Raises MachineError at the time limit."""
     end = time.monotonic() + _READY_SECONDS
     while not condition():
         if time.monotonic() > end:
@@ -289,13 +289,13 @@ def _is_slurm(cluster: Cluster) -> bool:
 
 
 def _has_joined(node: Node) -> bool:
-    """Whether a node has been set up once; one that boots anew or is updated stays a node of Slurm."""
+    """Return True if a node has been set up. A node that reboots or is updated remains in Slurm."""
     again = node.boots or node.checked or node.updating_until
     return not node.deleted and bool(again or node.status(now()) == "Running")
 
 
 def _slurm_node(cluster: Cluster, node: Node, facts: JsonObject) -> SlurmNode:
-    """A node of HyperPod as Slurm counts it."""
+    """Return Slurm's resources of a HyperPod node."""
     row: dict[str, Any] = facts["instance_types"][node.instance_type]
     threads = cluster.groups[node.group].specification.get("ThreadsPerCore", row["threads_per_core"])
     return SlurmNode(
@@ -310,6 +310,6 @@ def _slurm_node(cluster: Cluster, node: Node, facts: JsonObject) -> SlurmNode:
 
 
 def _split(uri: str) -> tuple[str, str]:
-    """Bucket and prefix of a folder in S3; the prefix ends with a slash unless it is empty."""
+    """Return the bucket and prefix of a folder in S3. The prefix ends with a slash unless it is empty."""
     bucket, _, prefix = uri.removeprefix("s3://").partition("/")
     return bucket, f"{prefix.strip('/')}/" if prefix.strip("/") else ""

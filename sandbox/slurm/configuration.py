@@ -1,6 +1,6 @@
-"""What HyperPod's agent writes on the nodes of a Slurm cluster: slurm.conf, gres.conf and resource_config.json.
+"""The files that HyperPod's agent writes on nodes with Slurm: slurm.conf, gres.conf and resource_config.json.
 
-One machine stands for all nodes. So each node of Slurm has a port of its own, and device files stand for its GPUs.
+All nodes run on one machine. So each node of Slurm has its own port, and empty device files represent its GPUs.
 """
 
 import itertools
@@ -36,31 +36,31 @@ MpiDefault=none
 
 @dataclass(frozen=True, slots=True)
 class SlurmNode:
-    """A node of the cluster, as HyperPod lists it and Slurm counts it."""
+    """A node of the cluster, with the fields of HyperPod's list and Slurm's resources."""
 
     address: str
     group: str
     instance_type: str
     instance_id: str = ""
     labels: Mapping[str, str] | None = None
-    """Such as its layers of the network."""
+    """Labels, such as those of its network layers."""
     cpus: int = 1
     memory_mib: int = 1
     gpus: int = 0
 
     @property
     def name(self) -> str:
-        """As Slurm and the host itself call it."""
+        """Its name in Slurm, which is its host name."""
         return host_name(self.address)
 
 
 def host_name(address: str) -> str:
-    """The host name of an EC2 instance with that address."""
+    """Return the host name of an EC2 instance with this address."""
     return f"ip-{address.replace('.', '-')}"
 
 
 def ports_of(nodes: Iterable[SlurmNode], former: Mapping[str, int]) -> dict[str, int]:
-    """A port for each node, by its address. One that stays keeps its own: its slurmd runs on."""
+    """Return a port for each node, by its address. An existing node keeps its port, since its slurmd continues."""
     addresses = [node.address for node in nodes]
     ports = {address: former[address] for address in addresses if address in former}
     for address in addresses:
@@ -101,17 +101,17 @@ def slurm_conf(
 
 
 def gres_conf(nodes: Iterable[SlurmNode]) -> str:
-    """gres.conf: the device files of GPUs."""
+    """Return gres.conf, which has the device files of GPUs."""
     equipped = [node for node in nodes if node.gpus]
     return "".join(f"NodeName={node.name} Name=gpu File=/opt/gpus/gpu[0-{node.gpus - 1}]\n" for node in equipped)
 
 
 def resource_config(nodes: Iterable[SlurmNode], own_group: str) -> dict[str, Any]:
-    """HyperPod's list of the cluster, by which the machine is a node of `own_group`."""
+    """Return HyperPod's list of the cluster, in which the machine is a node of `own_group`."""
     groups: dict[str, list[SlurmNode]] = {own_group: []}
     for node in nodes:
         groups.setdefault(node.group, []).append(node)
-    # The machine has all addresses of the cluster; the first that the list names is the one that counts.
+    # The machine has all addresses of the cluster. The scripts use the first one of the list.
     return {
         "ClusterType": "Slurm",
         "InstanceGroups": [

@@ -1,7 +1,7 @@
-"""A machine of its own made out of this one: Debian's Slurm runs in it, and nobody outside reaches its network.
+"""A machine for Debian's Slurm in namespaces of this one, whose network is not reachable from outside.
 
-It has a throw-away layer over this machine's file system, and its own processes, network and host name. It ends with
-the process that started it, however that ends.
+It has a temporary layer over this machine's file system, and its own processes, network and host name. It ends with the
+process that started it, also if that is killed.
 """
 
 import os
@@ -15,12 +15,12 @@ from typing import Final
 from ...config.errors import PodwrightError
 
 PARTS: Final = Path(__file__).parent / "parts"
-"""The programs of a machine that stand for others; in it they lie in /parts."""
+"""Programs that replace others in the machine, where their folder is /parts."""
 PROGRAMS: Final = ("slurmctld", "slurmd", "slurmdbd", "sacctmgr", "mariadbd", "munged", "unshare", "nsenter", "ip")
 _MOST_GPUS: Final = 16
 _STOP_SECONDS: Final = 120
 _VARIABLES: Final = {"PATH": "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8"}
-# HyperPod's image has Slurm below /opt/slurm.
+# HyperPod's image has Slurm in /opt/slurm.
 _PREPARE: Final = f"""
 install -m 755 /parts/systemctl /usr/local/bin/systemctl
 mkdir -p /opt/slurm/etc /opt/slurm/bin /run/munge /run/mysqld /opt/gpus
@@ -34,11 +34,11 @@ setpriv --reuid munge --regid munge --init-groups munged
 
 
 class MachineError(PodwrightError):
-    """A machine does not start, or a command in it fails; the text is what it said."""
+    """A machine does not start, or a command in it fails. The message is its output."""
 
 
 def missing() -> str | None:
-    """What keeps such a machine from being made here."""
+    """Return what this system lacks for such a machine; None if it lacks nothing."""
     if os.geteuid() != 0:
         return "root, for a file system and a network of its own"
     absent = [program for program in PROGRAMS if shutil.which(program) is None]
@@ -47,16 +47,16 @@ def missing() -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The machine, from outside."""
+    """The machine, used from outside."""
 
     bundle: Path
-    """The folder that is its /bundle: what HyperPod would have copied from S3."""
+    """The folder of its /bundle, with the files that HyperPod would copy from S3."""
     pid: int
     _process: subprocess.Popen[str]
 
     @classmethod
     def start(cls, folder: Path, name: str, addresses: Iterable[str]) -> "Machine":
-        """Make one with munge and an empty /opt/slurm.
+        """Start a machine with munge and an empty /opt/slurm.
 
         Args:
             folder: An empty folder for it.
@@ -80,24 +80,24 @@ class Machine:
         assert process.stdout is not None
         if (line := process.stdout.readline()) != "ready\n":
             raise MachineError(f"no machine for Slurm can be made here: {line}{process.communicate()[0]}".strip())
-        # unshare's only child is the first process of the machine.
+        # The only child of unshare is the first process of the machine.
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii").split()
         machine = cls(bundle, int(children[0]), process)
         machine.says(_PREPARE)
         return machine
 
     def command(self, *words: str) -> list[str]:
-        """The command line that runs a command in it, as root."""
+        """Return the command line that runs a command in it as root."""
         enter = ("nsenter", f"--target={self.pid}", "--mount", "--pid", "--net", "--uts", "--root", "--wdns=/")
         return [*enter, "env", "-i", *(f"{key}={value}" for key, value in _VARIABLES.items()), *words]
 
     def shell(self, script: str, *, timeout: float = 60) -> subprocess.CompletedProcess[str]:
-        """Run bash lines in it, as root."""
+        """Run bash lines in it as root."""
         command = self.command("bash", "-euo", "pipefail", "-c", script)
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
 
     def says(self, script: str, *, timeout: float = 60) -> str:
-        """What bash lines print. Raises MachineError where they fail."""
+        """Run bash lines and return their output. Raises MachineError if they fail."""
         result = self.shell(script, timeout=timeout)
         if result.returncode:
             raise MachineError(f"{script.strip()}\n{result.stdout}{result.stderr}".strip())
@@ -108,7 +108,7 @@ class Machine:
         self.says(f"mkdir -p $(dirname {path}); cat >{path} <<'END_OF_FILE'\n{text}END_OF_FILE\nchmod {mode:o} {path}")
 
     def start_daemons(self, names: Sequence[str]) -> None:
-        """Let these nodes of Slurm have a slurmd each, and no others."""
+        """Run a slurmd for each of these nodes, and stop all others."""
         self.says(
             f"""
             touch /run/slurm-nodes
@@ -121,7 +121,7 @@ class Machine:
         )
 
     def stop(self) -> None:
-        """End it, with all that runs in it; nothing of it stays."""
+        """Stop it with all its processes, and delete its files."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()

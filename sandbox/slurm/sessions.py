@@ -1,8 +1,8 @@
 # ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
-"""Sessions of Systems Manager that run one command on a node of a Slurm cluster, where the cluster has a real Slurm.
+"""Sessions of Systems Manager that run one command on a node of a cluster with a real Slurm.
 
-AWS sends their output over a WebSocket that its own plugin reads. Here it is the body of a plain answer of HTTP, which
-ends with the command; the command ends with whoever reads it.
+AWS sends their output over a WebSocket to its plugin. Here, the body of an HTTP response contains it. The response ends
+with the command, and the command ends if its reader disconnects.
 """
 
 import json
@@ -25,14 +25,14 @@ from .clusters import SlurmClusters
 from .machine import MachineError
 
 PATH: Final = "/podwright/sessions/"
-"""What the path of a session's output begins with; the account and the session follow."""
+"""Prefix of the path of a session's output, before the account and the session."""
 DOCUMENT: Final = "AWS-StartNonInteractiveCommand"
 _PATIENCE_SECONDS: Final = 5.0
 
 
 @dataclass(slots=True)
 class _Session:
-    """A session: who may read it, what it runs and where, and the process once somebody reads it."""
+    """A session: its allowed reader, its command and machine, and its process after the first read."""
 
     token: str
     cluster: Cluster
@@ -46,12 +46,12 @@ class Sessions:
     def __init__(
         self, account: str, endpoint: str, slurm: SlurmClusters, clusters: Callable[[str], Iterable[Cluster]]
     ) -> None:
-        """None yet. `clusters` gives those of a region, `endpoint` is the sandbox's URL."""
+        """Start without sessions. `clusters` returns those of a region, `endpoint` is the sandbox's URL."""
         self._account, self._endpoint, self._slurm, self._clusters = account, endpoint, slurm, clusters
         self._sessions: dict[str, _Session] = {}
 
     def start(self, region: str, target: str, document: str, parameters: dict[str, list[str]]) -> JsonObject:
-        """The answer of StartSession. Raises the API's error for a node that takes no such session."""
+        """Return the response of StartSession. Raises the API's error for a node without such sessions."""
         cluster = next((item for item in self._clusters(region) if _has(item, target)), None)
         if cluster is None or document != DOCUMENT or not parameters.get("command"):
             raise refuse("TargetNotConnected", f"{target} is not connected ({document or 'a shell'} of the sandbox)")
@@ -63,14 +63,14 @@ class Sessions:
         return {"SessionId": session, "TokenValue": token, "StreamUrl": url}
 
     def terminate(self, session: str) -> JsonObject:
-        """The answer of TerminateSession; what it runs has ended. An unknown one is over already."""
+        """End the command of a session, and return the response of TerminateSession. An unknown session has ended."""
         known = self._sessions.pop(session, None)
         if known and known.process:
             _end(known.process)
         return {"SessionId": session}
 
     def output(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """Run the command of a session, and hand out what it prints as it comes."""
+        """Run the command of a session, and yield its output."""
         name = Request(environ).path.rpartition("/")[2]
         session = self._sessions.get(name)
         if session is None or session.process or environ.get("HTTP_AUTHORIZATION") != f"Bearer {session.token}":
@@ -79,8 +79,8 @@ class Sessions:
         return self._lines(name, session)
 
     def _lines(self, name: str, session: _Session) -> Iterator[bytes]:
-        """What a session prints, from its beginning on."""
-        # At once, so that a reader whose cluster is just coming up is not cut off before the first byte.
+        """Yield the output of a session from its start."""
+        # The headers are sent at once, so that the reader does not time out while its cluster starts.
         yield b"Starting session\n"
         try:
             machine = self._slurm.enter(session.cluster)
@@ -105,7 +105,7 @@ class Sessions:
 
 
 class SessionsResponse(SimpleSystemManagerResponse):
-    """Systems Manager's API: sessions are ours, the rest moto's."""
+    """The API of Systems Manager, with podwright's sessions and moto's other operations."""
 
     service: ClassVar[Sessions]
 
@@ -119,14 +119,14 @@ class SessionsResponse(SimpleSystemManagerResponse):
 
 
 def _has(cluster: Cluster, target: str) -> bool:
-    """Whether a cluster has the node that SSM calls so."""
+    """Return True if a cluster has the node with this name in Systems Manager."""
     identifier = cluster.arn.rpartition("/")[2]
     names = (f"sagemaker-cluster:{identifier}_{node.group}-{node.instance_id}" for node in cluster.nodes)
     return target in names
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End what a session runs, first as its own users would."""
+    """End the processes of a session, first by SIGTERM in its machine."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)
