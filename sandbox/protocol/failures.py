@@ -17,7 +17,7 @@ Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
 def backend_app(service: Any) -> Flask:
-    """moto's application of one service, which raises errors instead of returning HTML."""
+    """Moto's application of one service, which raises errors instead of returning HTML."""
     app = create_backend_app(service)
     # Flask's debugging keeps each request with its body in a reference cycle.
     app.debug = False
