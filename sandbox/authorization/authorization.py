@@ -1,7 +1,7 @@
-"""Who may do what: calls of services' roles and of CloudFormation's are judged, counted, and refused as AWS does.
+"""Checks calls of services' roles and of CloudFormation's role against their policies, and refuses them as AWS does.
 
-`GET /podwright/authorization` shows how often each action was judged and what was denied, `DELETE` forgets it.
-Not judged are the account's own credentials, users, and roles that people take on.
+`GET /podwright/authorization` returns the number of checks of each action and the denied calls, `DELETE` clears them.
+Calls of the account's credentials, of users, and of roles that users assume are not checked.
 """
 
 import io
@@ -24,17 +24,17 @@ from .principals import Policies, policies_of, role_of, session_of_service
 from .requests import Sent, calls
 
 PATH: Final = "/podwright/authorization"
-# STS answers it whatever policies say. Source: AWS STS API Reference, GetCallerIdentity.
+# STS allows it regardless of policies. Source: AWS STS API Reference, GetCallerIdentity.
 _ALWAYS: Final = "sts:GetCallerIdentity"
 _CREDENTIAL: Final = re.compile(r"Credential=([^/]+)/")
-# Services that say it in another way than AccessDeniedException with status 400. Source: their API references.
+# Services with another error than AccessDeniedException with status 400. Source: their API references.
 _CODES: Final = {"ec2": ("UnauthorizedOperation", 403), "s3": ("AccessDenied", 403)}
 _QUERY_CODE: Final = ("AccessDenied", 403)
 
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """One call that was denied."""
+    """A denied call."""
 
     principal: str
     action: str
@@ -48,14 +48,14 @@ class Denial:
 
 @dataclass
 class Ledger:
-    """The calls of one account that were judged."""
+    """The checked calls of an account."""
 
     judged: Counter[str] = field(default_factory=Counter)
     denied: list[Denial] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def judge(self, principal: str, call: Call, policies: Policies) -> Denial | None:
-        """What denies a call; None if it is allowed."""
+        """Return the denial of a call; None if it is allowed."""
         decision = verdict(call, policies.identity, policies.boundary)
         if call.action == _ALWAYS:
             decision = "allowed"
@@ -69,7 +69,7 @@ class Ledger:
         return denial
 
     def deploys(self, role_arn: str, handler_calls: Iterable[Call]) -> Denial | None:
-        """The first of a handler's calls that the policies of CloudFormation's role deny."""
+        """Return the first of a handler's calls that the policies of CloudFormation's role deny."""
         role = role_of(role_arn)
         if role is None:
             return None
@@ -79,7 +79,7 @@ class Ledger:
         return next(filter(None, denials), None)
 
     def serve(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """Show what was judged; DELETE forgets it."""
+        """Return the checks; DELETE clears them."""
         with self.lock:
             if Request(environ).method == "DELETE":
                 self.judged.clear()
@@ -93,7 +93,7 @@ class Ledger:
 
 
 def refusal(environ: dict[str, Any], ledger_of: Callable[[str], Ledger], cluster_arn: Any) -> Response | None:
-    """The answer to a request that the policies of its role deny; None where none is denied.
+    """Return the response to a request that the policies of its role deny; None if they allow it.
 
     Args:
         environ: The request.
@@ -105,7 +105,7 @@ def refusal(environ: dict[str, Any], ledger_of: Callable[[str], Ledger], cluster
     if match is None or session is None:
         return None
     region, service = scope_of(environ)
-    # The stream can be read once, and moto reads it too.
+    # moto reads the stream, too, which can be read once.
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     environ["wsgi.input"] = io.BytesIO(body)
     account = account_of_key(match[1])
@@ -132,7 +132,7 @@ def refusal(environ: dict[str, Any], ledger_of: Callable[[str], Ledger], cluster
 
 
 def _reason(call: Call, policies: Policies, decision: Verdict) -> str:
-    """AWS's words. Source: IAM User Guide, "Troubleshoot access denied error messages"."""
+    """Return AWS's message. Source: IAM User Guide, "Troubleshoot access denied error messages"."""
     allowed_by_identity = verdict(call, policies.identity) == "allowed"
     kind = "a permissions boundary" if allowed_by_identity else "an identity-based policy"
     if decision == "explicitDeny":

@@ -1,7 +1,8 @@
-"""Whether policies of IAM allow a call: statements, resources, conditions, boundary, and an explicit deny above all.
+"""Evaluates IAM policies for a call: statements, resources, conditions, boundaries and explicit denials.
 
 Source: AWS IAM User Guide, "Policy evaluation logic" and "IAM JSON policy elements: Condition operators", 2026-11.
-Operators of dates and of IP addresses are not evaluated: a condition with one allows nothing and denies always.
+Operators for dates and IP addresses are not evaluated: an allowing statement with one never applies, a denying one
+always does.
 """
 
 import re
@@ -15,27 +16,27 @@ from ..protocol.json_objects import JsonObject
 Verdict = Literal["allowed", "implicitDeny", "explicitDeny"]
 Context = Mapping[str, Sequence[str]]
 _VARIABLE: Final = re.compile(r"\$\{([^}]+)\}")
-# These three stand for themselves. Source: IAM User Guide, "IAM policy elements: Variables and tags".
+# Escapes of these three characters. Source: IAM User Guide, "IAM policy elements: Variables and tags".
 _LITERAL: Final = {"*": "[*]", "?": "[?]", "$": "$"}
 _SET_OPERATORS: Final = ("ForAnyValue", "ForAllValues")
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One action on one resource."""
+    """An action on a resource."""
 
     action: str
-    """Such as s3:GetObject."""
+    """Action, such as s3:GetObject."""
     resources: tuple[str, ...]
     """The ARN; several where the service knows one resource by more than one form, `*` for actions without resources.
     Empty where the resource is not known: then statements are not asked about it.
     """
     context: Context = field(default_factory=dict)
-    """Values of condition keys; keys in small letters."""
+    """Values of condition keys, by lower-case key."""
 
 
 def verdict(call: Call, policies: Iterable[JsonObject], boundary: Iterable[JsonObject] | None = None) -> Verdict:
-    """What identity policies and, unless it is None, the permissions boundary say of a call."""
+    """Evaluate identity policies and, unless it is None, the permissions boundary for a call."""
     effects = [_effects(policies, call)]
     if boundary is not None:
         effects.append(_effects(boundary, call))
@@ -50,7 +51,7 @@ def _effects(documents: Iterable[JsonObject], call: Call) -> set[str]:
 
 
 def applies(statement: JsonObject, call: Call, *, denies: bool) -> bool:
-    """Whether a statement is about a call. What is not evaluated counts against the caller."""
+    """Return True if a statement applies to a call. Conditions that are not evaluated count against the caller."""
     if "Action" in statement:
         about = any(_matches(pattern, call.action, ignore_case=True) for pattern in listed(statement["Action"]))
     else:
@@ -69,7 +70,7 @@ def _concerns(statement: JsonObject, call: Call) -> bool:
 
 
 def _holds(conditions: JsonObject, context: Context, denies: bool) -> bool:
-    """Whether all conditions of a statement hold."""
+    """Return True if all conditions of a statement hold."""
     asked = [(operator, key, values) for operator, keys in conditions.items() for key, values in keys.items()]
     return all(
         _condition(operator, context.get(key.lower()), _texts(values), context, denies)
@@ -80,7 +81,7 @@ def _holds(conditions: JsonObject, context: Context, denies: bool) -> bool:
 def _condition(
     operator: str, actual: Sequence[str] | None, expected: Sequence[str], context: Context, denies: bool
 ) -> bool:
-    """Whether one key of one operator holds."""
+    """Return True if a key of an operator holds."""
     quantifier, _, name = operator.rpartition(":")
     optional = name.endswith("IfExists")
     name = name.removesuffix("IfExists")
@@ -90,7 +91,7 @@ def _condition(
         return denies
     compare, negated = _OPERATORS[name]
     if not actual:
-        # A key that is absent satisfies the negated operators, and those that ask only if it is there.
+        # A missing key satisfies negated operators, and those with IfExists.
         return optional or negated or quantifier == "ForAllValues"
     values = [filled for text in expected if (filled := _filled(text, context))]
 
@@ -105,7 +106,7 @@ def _number(compare: Callable[[float, float], bool]) -> Callable[[str, str], boo
 
 
 def _arn(pattern: str, arn: str) -> bool:
-    """Whether an ARN matches, each of its six parts by itself."""
+    """Return True if each of an ARN's six parts matches."""
     patterns, parts = pattern.split(":", 5), arn.split(":", 5)
     return len(patterns) == len(parts) and all(map(_matches, patterns, parts))
 
@@ -130,7 +131,7 @@ _OPERATORS: Final[dict[str, tuple[Callable[[str, str], bool], bool]]] = {
 
 
 def _filled(text: str, context: Context) -> str | None:
-    """A text with the policy variables in it replaced; None where one has no value."""
+    """Return a text with its policy variables replaced; None if one has no value."""
     missing = False
 
     def value(match: re.Match[str]) -> str:
@@ -150,7 +151,7 @@ def _matches(pattern: str, text: str, ignore_case: bool = False) -> bool:
 
 @cache
 def _compiled(pattern: str, ignore_case: bool) -> re.Pattern[str]:
-    """IAM's pattern: `*` for any characters, `?` for one, and either in brackets for itself."""
+    """Return the regular expression of IAM's pattern: `*` for any characters, `?` for one; escaped ones are literal."""
     parts = (
         {"*": ".*", "?": ".", "[*]": r"\*", "[?]": r"\?"}.get(part, re.escape(part))
         for part in re.split(r"(\[\*\]|\[\?\]|\*|\?)", pattern)
@@ -159,7 +160,7 @@ def _compiled(pattern: str, ignore_case: bool) -> re.Pattern[str]:
 
 
 def listed(value: Any) -> list[Any]:
-    """A list, or the one value that stands for it."""
+    """Return a list, also for a single value."""
     return value if isinstance(value, list) else [value]
 
 

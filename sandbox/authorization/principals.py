@@ -1,4 +1,4 @@
-"""The policies of roles and users, as moto keeps them."""
+"""Policies of roles and users in moto's IAM."""
 
 import json
 from functools import cache
@@ -15,24 +15,24 @@ from .evaluation import listed
 
 
 class Policies(NamedTuple):
-    """What decides on the calls of a role or user."""
+    """The policies of a role or user."""
 
     identity: list[JsonObject]
     boundary: list[JsonObject] | None
-    """None where it has none. A boundary that is not there allows nothing."""
+    """Permissions boundary; None without one. An unknown boundary allows nothing."""
 
 
 class Session(NamedTuple):
-    """A role that a service of AWS has taken on."""
+    """A role that an AWS service has assumed."""
 
     arn: str
-    """The session's."""
+    """ARN of the session."""
     role: str
-    """The role's ARN."""
+    """ARN of the role."""
 
 
 def policies_of(holder: Any) -> Policies:
-    """Those of moto's role or user."""
+    """Return the policies of moto's role or user."""
     attached = [_default_version(policy) for policy in holder.managed_policies.values()]
     identity = [_parsed(_text(document)) for document in (*holder.policies.values(), *attached)]
     arn = getattr(holder, "permissions_boundary_arn", None)
@@ -40,7 +40,7 @@ def policies_of(holder: Any) -> Policies:
 
 
 def role_of(arn: str) -> Any:
-    """Moto's role of an ARN; None where there is none."""
+    """Return moto's role of an ARN; None for an unknown one."""
     try:
         return iam_backends[account_of(arn)][PARTITION].get_role_by_arn(arn)
     except NotFoundException:
@@ -48,7 +48,7 @@ def role_of(arn: str) -> Any:
 
 
 def boundary_of(account: str, role: str) -> str | None:
-    """ARN of the boundary of a role by its name; None where it has none, or is not there."""
+    """Return the ARN of a role's boundary, by the role's name; None without a role or a boundary."""
     try:
         return iam_backends[account][PARTITION].get_role(role).permissions_boundary_arn
     except NotFoundException:
@@ -56,7 +56,7 @@ def boundary_of(account: str, role: str) -> str | None:
 
 
 def session_of_service(key: str) -> Session | None:
-    """The session that an access key opens, where its role trusts a service of AWS; None for all others."""
+    """Return the session of an access key if its role trusts an AWS service; None otherwise."""
     session = sts_backends[account_of_key(key)][PARTITION].get_assumed_role_from_access_key(key)
     if session is None:
         return None

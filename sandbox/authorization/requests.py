@@ -1,9 +1,8 @@
-"""Which IAM actions a request to AWS is, on which resources, and what conditions may ask of it.
+"""Determines the IAM actions of a request to AWS, their resources, and the values of condition keys.
 
-The operation and its members follow botocore's service models. A resource is the ARN that the request names, or the one
-that its service forms of the member that names it; where the request has neither, the action is judged by itself.
-Not known here, and so absent from conditions, is what a request does not say: tags of resources, the service through
-which a key is used, and organisations.
+Operations and members are those of botocore's service models. The resource is an ARN in the request, or the ARN of a
+name in it. Without either, only the action is checked. Condition keys that a request does not contain are missing: tags
+of resources, the service that uses a key, and organizations.
 """
 
 import io
@@ -23,10 +22,10 @@ from ..protocol.arns import PARTITION
 from .evaluation import Call
 from .resource_arns import forms
 
-# How IAM calls a service where it signs with another name, and botocore's name of its model.
+# IAM's names of services that sign with another name, and botocore's names of their models.
 _PREFIXES: Final = {"monitoring": "cloudwatch"}
 _MODELS: Final = {"monitoring": "cloudwatch", "aps": "amp"}
-# Operations of S3 that go by another action. Source: S3 User Guide, "Required permissions for S3 API operations".
+# Operations of S3 whose action has another name. Source: S3 User Guide, "Required permissions for S3 API operations".
 _S3_ACTIONS: Final = {
     "HeadObject": "GetObject",
     "HeadBucket": "ListBucket",
@@ -41,7 +40,7 @@ _S3_ACTIONS: Final = {
     "CompleteMultipartUpload": "PutObject",
     "ListParts": "ListMultipartUploadParts",
 }
-# Members that name a resource, and the ARN's service, resource part and whether it has region and account.
+# Members that name a resource, with the ARN's service and resource, and whether it has region and account.
 _RESOURCES: Final[dict[str, dict[str, str]]] = {
     "dynamodb": {"TableName": "table/{}"},
     "eks": {"name": "cluster/{}", "clusterName": "cluster/{}"},
@@ -59,7 +58,7 @@ _RESOURCES: Final[dict[str, dict[str, str]]] = {
         "TrainingPlanName": "training-plan/{}",
     },
 }
-# Of these, the request names no resource that a policy could.
+# Actions without a resource in the request that a policy could name.
 _NO_RESOURCE: Final = re.compile(
     r"(ec2:Describe\w+|\w+:List(Clusters|ComputeQuotas|TrainingPlans)|cloudwatch:PutMetricData)"
 )
@@ -70,10 +69,10 @@ _ARN: Final = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:[0-9]*:.+")
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request as it came."""
+    """A received request."""
 
     service: str
-    """The service that it is signed for."""
+    """Service of its signature."""
     region: str
     account: str
     method: str
@@ -87,7 +86,7 @@ class Sent:
 
 
 def calls(sent: Sent, cluster_arn: Callable[[str], str | None]) -> list[Call]:
-    """The calls of a request; none where the operation is not one of botocore's.
+    """Return the calls of a request; none for an operation that botocore does not know.
 
     Args:
         sent: The request.
@@ -110,7 +109,7 @@ def calls(sent: Sent, cluster_arn: Callable[[str], str | None]) -> list[Call]:
 
 
 def _operation(sent: Sent) -> tuple[str | None, Mapping[str, Any]]:
-    """The operation's name, and the members that are text."""
+    """Return the operation's name, and its members that are strings."""
     if sent.target:
         return sent.target.rpartition(".")[2], _json(sent.body)
     if match := _OPERATION_PATH.fullmatch(sent.path):
@@ -129,21 +128,21 @@ def _operation(sent: Sent) -> tuple[str | None, Mapping[str, Any]]:
 
 
 class _Route(NamedTuple):
-    """How a REST operation is called."""
+    """The HTTP form of a REST operation."""
 
     method: str
     pattern: re.Pattern[str]
-    """Of the path."""
+    """Pattern of the path."""
     fixed: dict[str, str]
-    """Arguments that always have one value."""
+    """Query arguments with a fixed value."""
     operation: str
 
 
 @cache
 def _routes(service: str) -> list[_Route]:
-    """The REST operations of a service, the most particular first."""
+    """Return the REST operations of a service, the most specific first."""
     try:
-        # moto's, which no client writes to: those of S3 take the bucket out of the paths of theirs.
+        # moto's models, which keep S3's bucket in the path; those of clients remove it.
         model: Any = get_service_model(service)
     except UnknownServiceError:
         return []
@@ -167,7 +166,7 @@ def _json(body: bytes) -> dict[str, Any]:
 
 
 def _context(sent: Sent, members: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The keys of conditions that follow from a request; keys in small letters."""
+    """Return the values of condition keys from a request, by lower-case key."""
     known = {"aws:requestedregion": [sent.region], "aws:securetransport": ["true"]}
     if sent.service == "s3":
         known["s3:prefix"] = [str(members.get("prefix", ""))]
@@ -190,7 +189,7 @@ def _s3(sent: Sent, operation: str, members: Mapping[str, Any], context: dict[st
 
 
 def _resources(sent: Sent, action: str, members: Mapping[str, Any]) -> tuple[str, ...]:
-    """The ARNs of what a request is about, each form of them."""
+    """Return the ARNs of a request's resources, in all their forms."""
     if _NO_RESOURCE.fullmatch(action):
         return ("*",)
     service = action.partition(":")[0]
@@ -204,7 +203,7 @@ def _resources(sent: Sent, action: str, members: Mapping[str, Any]) -> tuple[str
                 pattern = "schedule-group/{}"
             name = pattern.format(value, group=group)
             if service == "ssm":
-                # A parameter's name begins with a slash, which its ARN has once.
+                # A parameter's name starts with a slash, which its ARN contains once.
                 name = name.replace("//", "/", 1)
             return forms(f"arn:{PARTITION}:{service}:{sent.region}:{sent.account}:{name}")
     return ()

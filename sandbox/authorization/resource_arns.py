@@ -1,9 +1,9 @@
-"""Which resources an action of IAM takes, and the ARNs of those that a resource of a stack touches.
+"""Determines the resource types of IAM actions, and the ARNs that an action on a stack's resource uses.
 
-Source: Service Authorization Reference, as cfn-lint 1.58.0 ships it (`AdditionalSpecs/Policies.json`). It says kinds of
-resources and the form of their ARNs, not which member of a request names one. So a resource of a stack touches itself,
-where its type is called like a kind; what its properties name by ARN; and, of its own service, what a property names
-that is called like a kind (`ClusterName`, `SubnetIds`). Other actions are judged by themselves.
+Source: Service Authorization Reference, in cfn-lint 1.58.0 (`AdditionalSpecs/Policies.json`). It contains resource
+types and the forms of their ARNs, but not the members of requests that name them. So the ARNs of a stack's resource are: its
+own if its type has the name of a resource type, those in its properties, and those of names of the same service in
+properties with the name of a resource type (`ClusterName`, `SubnetIds`). Without any, only the action is checked.
 """
 
 import json
@@ -19,43 +19,43 @@ from ..protocol.arns import PARTITION
 
 _ANY: Final = ".*"
 _PARAMETERS: Final = re.compile(r"\$\{(Partition|Region|Account)\}")
-# Their ARNs have the parent's name and more, which this form of the reference does not show.
+# Their ARNs also contain the parent's name, which this form of the reference does not show.
 _OF_PARENTS: Final = frozenset(
     {"accessentry", "addon", "fargateprofile", "podidentityassociation", "rulegroupsnamespace", "schedule"}
 )
 
 
 class Location(NamedTuple):
-    """Where resources are."""
+    """The partition, region and account of resources."""
 
     region: str
     account: str
 
 
 class Kind(NamedTuple):
-    """A kind of resource that an action takes."""
+    """A resource type of an action."""
 
     name: str
-    """In small letters, without hyphens: `loggroup`."""
+    """Name in lower case without hyphens, such as `loggroup`."""
     formats: tuple[str, ...]
-    """Of its ARNs; `.*` is what the resource has of its own, `${Region}` and the like stand for themselves."""
+    """Pattern of its ARNs: `.*` for the resource's name, and placeholders such as `${Region}`."""
 
 
 class Touching(NamedTuple):
     """A resource of a stack."""
 
     service: str
-    """Prefix of the actions of its type's service: `logs` for AWS::Logs::LogGroup."""
+    """Prefix of its service's actions, such as `logs` for AWS::Logs::LogGroup."""
     kind: str
-    """Its type's last word, in small letters."""
+    """Last part of its type, in lower case."""
     identifier: str
-    """Its name, or the ARN where that is its physical id."""
+    """Its physical id: a name or an ARN."""
     properties: Any
 
 
 @cache
 def kinds(action: str) -> tuple[Kind, ...]:
-    """The kinds of resources that an action takes; none for one that knows no resource, or that nobody documents."""
+    """Return the resource types of an action; none for an action without them, or an unknown one."""
     service, _, name = action.lower().partition(":")
     reference = _reference().get(service, {"Actions": {}, "Resources": {}})
     formats = {kind.lower(): tuple(item["ARNFormats"]) for kind, item in reference["Resources"].items()}
@@ -69,21 +69,21 @@ def _reference() -> dict[str, Any]:
 
 
 def arns(action: str, touching: Touching, location: Location) -> list[str]:
-    """The ARNs on which an action is called for a resource; none where the resource names nothing of such a kind."""
+    """Return the ARNs of an action on a stack's resource; none if the resource contains no such name."""
     own = action.lower().partition(":")[0] == touching.service
     named = list(_strings(touching.properties))
     return sorted({arn for kind in kinds(action) for arn in _of_kind(kind, touching, named, location, own)})
 
 
 def forms(arn: str) -> tuple[str, ...]:
-    """The forms of one ARN: a log group goes by its name, and by its name with its streams."""
+    """Return the forms of an ARN: a log group's has one with and one without its streams."""
     return (arn, f"{arn.removesuffix(':*')}:*") if ":log-group:" in arn else (arn,)
 
 
 def _of_kind(
     kind: Kind, touching: Touching, named: Sequence[tuple[str, str]], location: Location, own: bool
 ) -> Iterator[str]:
-    """The ARNs of one kind; by names only where the action is of the resource's own service."""
+    """Return the ARNs of a resource type. Names count only if the action is of the resource's service."""
     patterns = [re.compile(_placed(text, location, escape=True)) for text in kind.formats]
     texts = [touching.identifier, *(text for _, text in named)]
     complete = [text for text in texts if text.startswith("arn:")]
@@ -98,14 +98,14 @@ def _of_kind(
 
 
 def _placed(text: str, location: Location, *, escape: bool = False) -> str:
-    """A form of ARNs in its place; with `escape` a pattern, otherwise with `.*` where a name stands."""
+    """Fill a form of ARNs with partition, region and account. With `escape`, the result is a regular expression."""
     values = {"Partition": PARTITION, "Region": location.region, "Account": location.account}
     placed = _PARAMETERS.sub(lambda match: values[match[1]], text)
     return re.escape(placed).replace(re.escape(_ANY), _ANY) if escape else placed
 
 
 def _filled(text: str, name: str) -> str:
-    """The ARN of a name. Names of aliases and parameters begin as that part of the ARN does, which has it once."""
+    """Return the ARN of a name. The start of an alias' or parameter's name is not repeated in its ARN."""
     before, _, after = text.partition(_ANY)
     start = before.rpartition(":")[2]
     rest = name.removeprefix(start)
@@ -113,7 +113,7 @@ def _filled(text: str, name: str) -> str:
 
 
 def _strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """The texts in properties with the name that they have there, in small letters; not those of policies and tags."""
+    """Yield the strings in properties with their lower-case names, except for those in policies and tags."""
     match value:
         case str():
             yield key, value

@@ -1,8 +1,8 @@
-"""How training plans go in the sandbox: an operation of its own, for what AWS has no switch.
+"""Control of training plans, an operation of the sandbox.
 
-`GET /podwright/training-plans?region=us-west-2` shows the plans' time, what is for sale and what was bought. `PUT`
-takes a JSON object of `Controls`, all of it or nothing: the time that plans live in, offers that vanish, calls that
-fail, and plans that exist already.
+`GET /podwright/training-plans?region=us-west-2` returns the time of plans, the supply and the bought plans. `PUT` takes
+a JSON object of `Controls` and applies it completely or not at all: the time of plans, expiring offers, failing calls,
+and existing plans.
 """
 
 import json
@@ -26,12 +26,12 @@ from .service import TARGET, TrainingPlanService
 
 PATH = "/podwright/training-plans"
 _USUAL = timedelta(days=28)
-# Those that faults can befall are wrapped.
+# Operations with faults are wrapped.
 _OPERATIONS = [name for name, member in vars(TrainingPlans).items() if hasattr(member, "__wrapped__")]
 
 
 class Part(BaseModel):
-    """A window of a plan that exists; without times it opened a day ago and closes in four weeks."""
+    """A window of an existing plan. Without times, it started a day ago and ends in four weeks."""
 
     model_config = ConfigDict(extra="forbid")
     zone: str
@@ -41,7 +41,7 @@ class Part(BaseModel):
 
 
 class Existing(BaseModel):
-    """A plan that exists, as an environment file names it. `count` of its parts is in instances."""
+    """An existing plan in an environment file. `count` of its parts is in instances."""
 
     model_config = ConfigDict(extra="forbid")
     arn: str
@@ -51,7 +51,7 @@ class Existing(BaseModel):
     parts: list[Part] = Field(min_length=1)
 
     def plan(self, service: TrainingPlanService, region: str) -> Plan:
-        """The plan as the sandbox keeps it; raises ValueError for what it does not know."""
+        """Return the plan in the sandbox's form. Raises ValueError for unknown values."""
         zones, timestamp = service.region(region).zones, service.now(region)
         server = catalog().ultraservers.get(self.ultraserver_type)
         if unknown := [part.zone for part in self.parts if part.zone not in zones]:
@@ -76,34 +76,34 @@ class Existing(BaseModel):
 
 
 class Controls(BaseModel):
-    """What a `PUT` changes; what it leaves out stays as it is."""
+    """The body of a `PUT`. Missing fields change nothing."""
 
     model_config = ConfigDict(extra="forbid")
     region: str = "us-west-2"
     at: AwareDatetime | None = None
-    """The time that plans live in."""
+    """The current time of plans."""
     advance_hours: float = 0.0
-    """Hours to resume from there."""
+    """Hours to advance the time of plans."""
     speed: float | None = Field(default=None, gt=0)
-    """How many times as fast as the clock on the wall their time goes."""
+    """Speed of their time, relative to real time."""
     duplicate_names: DuplicateNames | None = None
     payment_seconds: float | None = Field(default=None, ge=0)
-    """How long a payment takes, in the plans' time."""
+    """Duration of a payment in the time of plans."""
     payment_failure: str | None = None
-    """Why payments fail from now on; "" lets them go through."""
+    """Reason for which payments fail from now on; "" lets them succeed."""
     stale_lists: NonNegativeInt | None = None
-    """How many lists do not show yet what is bought from now on."""
+    """Number of list calls that do not show later purchases yet."""
     withdraw: bool = False
-    """Every offer that was made so far is gone."""
+    """True to expire all existing offers."""
     supply: list[Supply] | None = None
-    """What is for sale, in place of what was."""
+    """New supply, which replaces the former."""
     faults: list[Fault] | None = None
-    """What goes wrong with the next calls, in place of what was to."""
+    """Faults of the next calls, which replace the former ones."""
     existing: list[Existing] = []
-    """Plans that exist."""
+    """Existing plans."""
 
     def apply(self, service: TrainingPlanService) -> None:
-        """Change what is given; raises ValueError, and then nothing is changed."""
+        """Apply the fields that are set. Raises ValueError before any change."""
         self._check()
         plans = service.region(self.region)
         existing = [item.plan(service, self.region) for item in self.existing]
@@ -126,11 +126,11 @@ class Controls(BaseModel):
             service.add_existing(self.region, plan)
 
     def _check(self) -> None:
-        """Raise ValueError for a name that nothing has: what it is for would never come."""
+        """Raise ValueError for an unknown name, whose fault would never happen."""
         _check_region(self.region)
         supply = self.supply or []
         parts = [*supply, *self.existing]
-        # A file need not say the type of a plan that exists, and no group may be on it.
+        # A file may omit the type of an existing plan that no group uses.
         types = [item.instance_type for item in supply if item.instance_type or not item.ultraserver_type]
         types += [item.instance_type for item in self.existing if item.instance_type]
         check_known("operation of faults", (fault.operation for fault in self.faults or []), _OPERATIONS)
@@ -150,7 +150,7 @@ def serve(service: TrainingPlanService, environ: dict[str, Any], start_response:
     try:
         _check_region(region)
         if request.method == "PUT":
-            # The region among the parameters is that of a body which names none.
+            # The region of the query is the default of the body.
             controls = Controls.model_validate({"region": region, **json.loads(request.get_data())})
             controls.apply(service)
             region = controls.region
@@ -165,7 +165,7 @@ def _check_region(region: str) -> None:
 
 
 def _shown(service: TrainingPlanService, region: str) -> dict[str, Any]:
-    """The state of a region's ledger, and what may be set in it."""
+    """Return the state of a region's ledger in the form of `Controls`."""
     plans = service.region(region)
     ledger, timestamp = plans.ledger, service.now(region)
     return {

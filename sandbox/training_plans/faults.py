@@ -1,4 +1,4 @@
-"""What can go wrong with a call: refused before it is done, done without an answer, or an offer that has gone."""
+"""Faults of calls: a refusal, a completed call without a response, or an expired offer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ _STATUS = {"InternalFailure": 500}
 
 @dataclass
 class Fault:
-    """One thing that goes wrong with the next call of an operation, named as boto3 names its method.
+    """A fault of the next call of an operation, by boto3's name of its method.
 
     throttle: refused with ThrottlingException. error: InternalFailure. timeout: no answer. vanish: every offer that was
     ever made is gone by the time of the call. With `after` an error or a timeout comes once the call is done. `skip`
     calls go well first; the fault meets `times` calls.
     """
 
-    # An unknown key of the sandbox's own operation is refused.
+    # The sandbox's operation refuses unknown keys.
     __pydantic_config__ = {"extra": "forbid"}
 
     operation: str
@@ -32,17 +32,17 @@ class Fault:
 
 
 class Faulty(Protocol):
-    """What faults can befall."""
+    """An object whose calls can have faults."""
 
     faults: list[Fault]
 
     def withdraw(self) -> None:
-        """Let every offer that was made be gone."""
+        """Expire all existing offers."""
         ...
 
 
 def client_error(operation: str, code: str, message: str) -> ClientError:
-    """An error answer, as boto3 raises it; its words end with "(sandbox)"."""
+    """Return an error as boto3 raises it. Its message ends with "(sandbox)"."""
     return ClientError(
         {
             "Error": {"Code": code, "Message": f"{message} (sandbox)"},
@@ -54,7 +54,7 @@ def client_error(operation: str, code: str, message: str) -> ClientError:
 
 
 def may_fail(method: Callable[P, R]) -> Callable[P, R]:
-    """The operation with what its owner's `faults` say about it."""
+    """Return the operation with the faults of its owner applied."""
 
     @wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

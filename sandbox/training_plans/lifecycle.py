@@ -1,8 +1,8 @@
-"""The life of SageMaker training plans: what was bought, and what it is at a moment.
+"""Bought SageMaker training plans, and their status at a given time.
 
-Nothing runs in the background: every status follows from the moment that is asked about. A plan is Pending until it is
-paid, Scheduled until its first window, Active in each window, Scheduled again between them, then Expired; one whose
-payment fails ends Failed. Sources: botocore 1.44.5 service model of SageMaker; Amazon SageMaker AI Developer Guide,
+Nothing runs in the background: every status is calculated from the time. A plan is Pending until it is paid, Scheduled
+until its first window, Active in each window, Scheduled again between windows, then Expired. A plan whose payment fails
+becomes Failed. Sources: botocore 1.44.5 service model of SageMaker; Amazon SageMaker AI Developer Guide,
 "Reserve training plans" (blocks may have gaps between them) and "Training plans utilization" (instances are taken from
 30 minutes before the end of their block).
 """
@@ -14,7 +14,7 @@ from decimal import Decimal
 from ..protocol.json_objects import JsonObject
 
 RECLAIM = timedelta(minutes=30)
-"""How long before the end of a window its instances go."""
+"""Time before the end of a window at which its instances are terminated."""
 CURRENCY = "USD"
 
 
@@ -34,14 +34,14 @@ class Window:
 
     @property
     def servers(self) -> list[str]:
-        """The ids of its UltraServers."""
+        """Return the ids of its UltraServers."""
         name = self.arn.partition("reserved-capacity/")[2].replace("/", "-")
         return [f"us-{name}-{index + 1}" for index in range(self.ultraservers)]
 
 
 @dataclass
 class Extension:
-    """A bought prolongation of a plan's last window. It counts once it is `paid`."""
+    """A bought extension of a plan's last window, effective from `paid` on."""
 
     offering: str
     bought: datetime
@@ -53,11 +53,11 @@ class Extension:
     unseen: int = 0
 
     def holds(self, timestamp: datetime) -> bool:
-        """Whether the plan is longer by it."""
+        """Return True if it is effective."""
         return timestamp >= self.paid and not self.failure
 
     def status(self, timestamp: datetime) -> str:
-        """Pending, Failed, Scheduled, Active or Expired."""
+        """Return its status: Pending, Failed, Scheduled, Active or Expired."""
         if timestamp < self.paid:
             return "Pending"
         return "Failed" if self.failure else _phase(self.start, self.end, timestamp)
@@ -65,7 +65,7 @@ class Extension:
 
 @dataclass
 class Plan:
-    """A training plan as it was bought. `unseen`: how many more lists do not show it yet."""
+    """A bought training plan. `unseen` is the number of further list calls that do not show it yet."""
 
     name: str
     arn: str
@@ -82,17 +82,17 @@ class Plan:
     tags: dict[str, str] = field(default_factory=dict)
 
     def end_of(self, window: Window, timestamp: datetime) -> datetime:
-        """When a window ends: extensions prolong the last one."""
+        """Return the end of a window. Extensions prolong the last one."""
         if window != self.windows[-1]:
             return window.end
         return max([window.end, *(item.end for item in self.extensions if item.holds(timestamp))])
 
     def end(self, timestamp: datetime) -> datetime:
-        """When the plan ends."""
+        """Return the end of the plan."""
         return max(self.end_of(window, timestamp) for window in self.windows)
 
     def status(self, timestamp: datetime) -> str:
-        """Pending, Failed, Scheduled, Active or Expired."""
+        """Return its status: Pending, Failed, Scheduled, Active or Expired."""
         if early := self._early(timestamp):
             return early
         phases = [self.window_status(window, timestamp) for window in self.windows]
@@ -101,7 +101,7 @@ class Plan:
         return "Scheduled" if "Scheduled" in phases else "Expired"
 
     def window_status(self, window: Window, timestamp: datetime) -> str:
-        """A reserved capacity's status."""
+        """Return the status of a reserved capacity."""
         return self._early(timestamp) or _phase(window.start, self.end_of(window, timestamp), timestamp)
 
     def _early(self, timestamp: datetime) -> str | None:
@@ -110,15 +110,15 @@ class Plan:
         return "Failed" if self.failure else None
 
     def holds(self, timestamp: datetime) -> bool:
-        """Whether its capacity is taken from what others can buy: not once its payment has failed."""
+        """Return True if its capacity reduces the supply, which a failed payment ends."""
         return self.status(timestamp) != "Failed"
 
     def spare_instances(self, window: Window) -> int:
-        """Instances of a window that are kept back for repairs."""
+        """Return the number of a window's instances that are reserved for repairs."""
         return self.spares * window.ultraservers
 
     def open_windows(self, timestamp: datetime, zone_id: str) -> list[Window]:
-        """The windows whose instances clusters can have in a zone now: those of the last 30 minutes are going."""
+        """Return the windows with usable instances in a zone, which excludes the last 30 minutes of each."""
         return [
             window
             for window in self.windows
@@ -128,11 +128,11 @@ class Plan:
         ]
 
     def usable(self, timestamp: datetime, zone_id: str) -> int:
-        """How many instances clusters can have in a zone now."""
+        """Return the number of usable instances in a zone."""
         return sum(window.instances - self.spare_instances(window) for window in self.open_windows(timestamp, zone_id))
 
     def describe(self, timestamp: datetime, in_use: int) -> JsonObject:
-        """The plan as ListTrainingPlans shows it; `in_use`: how many of its instances clusters have."""
+        """Return the plan in the form of ListTrainingPlans. `in_use` is the number of its instances in clusters."""
         total = max(window.instances for window in self.windows)
         zones = {window.zone_id for window in self.windows}
         usable = sum(self.usable(timestamp, zone_id) for zone_id in zones)
@@ -173,7 +173,7 @@ class Plan:
         }
 
     def history(self, timestamp: datetime) -> list[JsonObject]:
-        """Its extensions as DescribeTrainingPlanExtensionHistory shows them. The words of PaymentStatus are ours."""
+        """Return its extensions as DescribeTrainingPlanExtensionHistory does. PaymentStatus is synthetic."""
         last = self.windows[-1]
         return [
             {
@@ -200,18 +200,18 @@ def _phase(start: datetime, end: datetime, timestamp: datetime) -> str:
 
 
 def duration(length: timedelta) -> JsonObject:
-    """A length as the API gives it: whole hours, and the minutes beyond."""
+    """Return a duration in the API's form: whole hours and remaining minutes."""
     minutes = round(length.total_seconds()) // 60
     return {"DurationHours": minutes // 60, "DurationMinutes": minutes % 60}
 
 
 def money(fee: Decimal) -> str:
-    """A fee as the API gives it."""
+    """Return a fee in the API's form."""
     return f"{fee:.2f}"
 
 
 def kind(window: Window) -> JsonObject:
-    """Whether a window is of instances or of UltraServers, in the words of the API."""
+    """Return the API's name for the kind of a window: instances or UltraServers."""
     if not window.ultraservers:
         return {"ReservedCapacityType": "Instance"}
     return {

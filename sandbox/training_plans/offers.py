@@ -1,8 +1,8 @@
-"""What SageMaker offers as training plans: what is free in each zone, at invented prices.
+"""Training plan offerings of the free capacity in each zone, with synthetic prices.
 
-Windows start at once or at 11:30 UTC, weekly from the day asked for, up to eight weeks ahead, and last up to 182 days.
-From two days on there are also offers of two windows with a gap between them: in one zone, and in two. Each week of
-waiting takes a hundredth off the price, so that offers differ; they are no prices of AWS.
+Windows start at once or at 11:30 UTC, weekly from the requested day, up to eight weeks ahead, and last up to 182 days.
+For two days or longer, some offers have two windows with a gap, in one zone or in two. The price decreases by 1 % for
+each week of waiting, so that offers differ. The prices are not AWS's.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from ...config.catalog.instance_types import catalog
 from ..protocol.json_objects import JsonObject
 from .lifecycle import CURRENCY, Plan, Window, duration, kind, money
 
-# How far ahead, how long and by how much a plan goes is AWS's; number of starts, gaps and discounts are invented.
+# Limits of start, length and count are AWS's; the number of starts, gaps and discounts are synthetic.
 _FIRST_IN = timedelta(minutes=30)
 _AHEAD = timedelta(weeks=8)
 _LONGEST = timedelta(days=182)
@@ -25,7 +25,7 @@ _GAP = timedelta(days=3)
 _EXTENSIONS = (1, 7, 14, 28)
 _WEEKLY = Decimal("0.01")
 _SPLIT = Decimal("0.90")
-# Instance type: US dollars per instance-hour, and instances free in each of a region's zones in turn. Invented.
+# By instance type: US dollars per instance-hour, and free instances in each of a region's zones. Synthetic.
 _PER_HOUR: dict[str, tuple[str, tuple[int, ...]]] = {
     "ml.p4d.24xlarge": ("12.00", (32, 16, 0, 8)),
     "ml.p4de.24xlarge": ("15.00", (0, 16, 16, 0)),
@@ -38,7 +38,7 @@ _PER_HOUR: dict[str, tuple[str, tuple[int, ...]]] = {
     "ml.trn1.32xlarge": ("9.50", (32, 0, 32, 0)),
     "ml.trn2.48xlarge": ("24.00", (0, 32, 0, 16)),
 }
-# UltraServer type: US dollars per instance-hour, and UltraServers free in each zone in turn. Invented.
+# By UltraServer type: US dollars per instance-hour, and free UltraServers in each zone. Synthetic.
 _ULTRASERVERS: dict[str, tuple[str, tuple[int, ...]]] = {
     "ml.u-p6e-gb200x36": ("42.00", (0, 2, 0, 0)),
     "ml.u-p6e-gb200x72": ("44.00", (0, 2, 1, 0)),
@@ -47,12 +47,12 @@ _ULTRASERVERS: dict[str, tuple[str, tuple[int, ...]]] = {
 
 @dataclass(frozen=True)
 class Supply:
-    """What is free in a zone: so many instances, or so many UltraServers, of a type.
+    """The free instances or UltraServers of a type in a zone.
 
     `zone_id` names the zone, `usd_per_hour` is the price of an instance for an hour.
     """
 
-    # An unknown key of the sandbox's own operation is refused.
+    # The sandbox's operation refuses unknown keys.
     __pydantic_config__ = {"extra": "forbid"}
 
     zone_id: str
@@ -63,16 +63,16 @@ class Supply:
 
     @property
     def size(self) -> int:
-        """Instances of one unit: 1, or those of an UltraServer."""
+        """Number of instances of a unit: 1, or those of an UltraServer."""
         return catalog().ultraservers[self.ultraserver_type].instances if self.ultraserver_type else 1
 
     @property
     def instance(self) -> str:
-        """The instance type, also of an UltraServer."""
+        """The instance type, or that of the UltraServer."""
         return self.instance_type or catalog().ultraservers[self.ultraserver_type].instance_type
 
     def free(self, plans: Iterable[Plan], start: datetime, end: datetime, timestamp: datetime) -> int:
-        """Units that nobody has in any part of a time."""
+        """Return the number of units that are free during a whole period."""
         taken = sum(
             window.ultraservers or window.instances
             for plan in plans
@@ -88,7 +88,7 @@ class Supply:
 
 @dataclass(frozen=True)
 class Offer:
-    """An offering: windows and what they cost together."""
+    """An offering: windows and their total price."""
 
     windows: tuple[Window, ...]
     fee: Decimal
@@ -127,7 +127,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class ExtensionOffer:
-    """An offer to prolong a plan's last window."""
+    """An offer to extend a plan's last window."""
 
     plan: str
     zone: str
@@ -154,7 +154,7 @@ class ExtensionOffer:
 
 
 def default_supply(zone_ids: Iterable[str]) -> list[Supply]:
-    """What a region has when nobody says otherwise; the zones in the order of their ids."""
+    """Return a region's default supply, with zones in the order of their ids."""
     ordered = sorted(zone_ids)
     tables = {"instance_type": _PER_HOUR, "ultraserver_type": _ULTRASERVERS}
     rows = [(key, name, *row) for key, table in tables.items() for name, row in table.items()]
@@ -168,7 +168,7 @@ def default_supply(zone_ids: Iterable[str]) -> list[Supply]:
 
 @dataclass(frozen=True)
 class Market:
-    """The supply of a region at a moment; `zones` has the name of each zone id, `plans` what is sold already."""
+    """The supply of a region at a given time. `zones` has the name of each zone id, `plans` the sold plans."""
 
     supply: list[Supply]
     zones: dict[str, str]
@@ -184,7 +184,7 @@ class Market:
         after: datetime | None,
         before: datetime | None,
     ) -> list[Offer]:
-        """The offers for so many instances or UltraServers; `desired` is an instance type and an UltraServer type."""
+        """Return the offers for a number of units. `desired` is an instance type and an UltraServer type."""
         matching = [item for item in self.supply if (item.instance_type, item.ultraserver_type) == desired]
         if count < 1 or length > _LONGEST:
             return []
@@ -196,11 +196,11 @@ class Market:
         if matching and length >= timedelta(days=2):
             for second in dict.fromkeys([matching[0], matching[-1]]):
                 results += self._split(matching[0], second, count, length, target, after)
-        # The windows of an offer are in order: the last one ends last.
+        # Windows are sorted, so the last one ends last.
         return [offer for offer in results if before is None or offer.windows[-1].end <= before]
 
     def available(self, offer: Offer) -> bool:
-        """Whether all of an offer is still free."""
+        """Return True if the whole offer is still free."""
         return all(map(self._is_free, offer.windows))
 
     def _is_free(self, window: Window) -> bool:
@@ -213,7 +213,7 @@ class Market:
         )
 
     def extensions(self, plan: Plan, length: timedelta | None) -> list[ExtensionOffer]:
-        """The offers to prolong a plan: one of `length`, or several usual ones."""
+        """Return the offers to extend a plan: one of `length`, or several common lengths."""
         last, start = plan.windows[-1], plan.end(self.moment)
         units = last.ultraservers or last.instances
         lengths = [length] if length else [timedelta(days=days) for days in _EXTENSIONS]
@@ -277,6 +277,6 @@ class Market:
 
 
 def _half_past_eleven(timestamp: datetime) -> datetime:
-    """The first 11:30 UTC at or after a moment."""
+    """Return the first 11:30 UTC at or after a time."""
     same = timestamp.replace(hour=11, minute=30, second=0, microsecond=0)
     return same if same >= timestamp else same + timedelta(days=1)
