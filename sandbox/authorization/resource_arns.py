@@ -1,9 +1,10 @@
 """Determines the resource types of IAM actions, and the ARNs that an action on a stack's resource uses.
 
 Source: Service Authorization Reference, in cfn-lint 1.58.0 (`AdditionalSpecs/Policies.json`). It contains resource
-types and the forms of their ARNs, but not the members of requests that name them. So the ARNs of a stack's resource are: its
-own if its type has the name of a resource type, those in its properties, and those of names of the same service in
-properties with the name of a resource type (`ClusterName`, `SubnetIds`). Without any, only the action is checked.
+types and the forms of their ARNs, but not the members of requests that name them. So the ARNs of a stack's resource
+are: its own if its type has the name of a resource type, those in its properties, and those of names of the same
+service in properties with the name of a resource type (`ClusterName`, `SubnetIds`). Without any, only the action is
+checked.
 """
 
 import json
