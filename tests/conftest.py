@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import forked_sandboxes
 import service_models
@@ -32,6 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Hypothesis' limits of elapsed time fail on a busy machine.
+    settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("patient")
     # Collecting makes thousands of tests and no garbage.
     gc.disable()
     retained = ("AWS_",) if config.getoption("--aws") else ()

@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError(f"{from_here(file)} exists, and nothing is overwritten", "name another file with --out", 2)
     under_way("opening the account")
     account = _account(args)
-    under_way(f"reading {args.cluster} and what it stands on")
+    under_way(f"reading {args.cluster} and its network, storage and quotas")
     running = read(account, args.cluster)
     settings = environment_settings(running, name)
     _write(file, settings.text(_head(running)))
@@ -98,7 +98,7 @@ def _head(running: RunningCluster) -> str:
         f"# yaml-language-server: $schema={schema}\n"
         f"# Read from the HyperPod cluster {cluster['ClusterName']} ({cluster['ClusterStatus']}) by "
         "`podwright import`.\n"
-        "# The cluster stays with whoever made it: CloudFormation refuses to create a second one of its name."
+        "# The cluster's creator keeps managing it: CloudFormation cannot create another one with this name."
     )
 
 

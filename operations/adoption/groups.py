@@ -39,7 +39,7 @@ def instance_groups(
         each["lifecycle"] = _lifecycle(group.get("LifeCycleConfig", {}))
         if not each["lifecycle"]:
             del each["lifecycle"]
-            result.note(path, "It has no scripts of its own, and podwright would publish its own for it")
+            result.note(path, "It has no lifecycle scripts, and podwright would publish its own")
         if running.eks is None and (slurm := _slurm(running, group)):
             each["slurm"] = slurm
         settings[name] = each

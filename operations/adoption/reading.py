@@ -111,7 +111,7 @@ class _Reading:
             running.eks = self._needed(lambda: self._aws.get("eks", "describe_cluster", name=name)["cluster"])
             security_groups.add(running.eks["resourcesVpcConfig"]["clusterSecurityGroupId"])
             self._note("add-ons of the EKS cluster", self._addons, name)
-            self._note("who administers the EKS cluster", self._administrators, name)
+            self._note("administrators of the EKS cluster", self._administrators, name)
             self._note("quotas of teams", self._quotas)
             self._note("priorities and sharing", self._scheduler)
         self._note("rules of security groups", self._rules, sorted(security_groups))
@@ -247,7 +247,7 @@ class _Reading:
         named = set[str]()
         small = [row["Key"] for row in rows if row["Size"] <= _MOST_BYTES]
         if len(small) > _MOST_FILES:
-            why = f"{_MOST_FILES} of its {len(small)} small files were looked at for ids of file systems"
+            why = f"{_MOST_FILES} of its {len(small)} small files were searched for ids of file systems"
             self.running.gaps.append(Gap(f"scripts of {source}", why))
         for key in small[:_MOST_FILES]:
             text = self._object(bucket, key)

@@ -275,7 +275,7 @@ def _stale(session: Session, plan: Plan, why: str) -> CommandError:
     session.plans.pop(plan.id, None)
     facts = {"tool": plan.tool, "environment": plan.environment, "id": plan.id, "command": plan.command}
     audit.record(session.project, **facts, step="stale", reason=why)
-    return CommandError(f"plan {plan.id} is not true any more: {why}", "plan it again, and show it")
+    return CommandError(f"plan {plan.id} is outdated: {why}", "plan it again, and show it")
 
 
 def _is_yes(consent: Consented, environment: str) -> bool:

@@ -105,7 +105,7 @@ def _effect_lines(document: dict[str, Any]) -> list[str]:
         f"Resources: {numbers or 'none'}.",
         f"Nodes renewed or gone: {_some(nodes)}.",
         f"Data at risk: {_some(data)}.",
-        f"Time: {least} to {most} minutes, as far as it is published.",
+        f"Time: {least} to {most} minutes, by AWS's published durations.",
     ]
 
 
@@ -242,10 +242,10 @@ def purchase(workplace: Workplace, environment: str, plan: str, max_upfront_usd:
     elif price > limit:
         refusal = (
             f"{of_it} costs {money(price)}, and the limit is {money(limit)}: the lower of {money(max_upfront_usd)}, "
-            f"which was asked for, and {money(workplace.max_upfront_usd)}, which the server may spend (--max-upfront)"
+            f"the limit of the request, and {money(workplace.max_upfront_usd)}, that of the server (--max-upfront)"
         )
     lines = [
-        f"Buy training plan {plan} of {environment} for {money(price or 0)}, charged at once and not given back?",
+        f"Buy training plan {plan} of {environment} for {money(price or 0)}, charged immediately and not refundable?",
         f"Offer {plain_text(offer['id'])}: {offer['hours']:g} hours from {offer['start']} to {offer['end']}.",
         f"Limit: {money(limit)}.",
     ]

@@ -176,7 +176,7 @@ def _download(address: str) -> bytes:
     except (OSError, HTTPError) as error:
         raise CommandError(f"{address} cannot be downloaded: {error}", "check the network and HTTPS_PROXY") from None
     if len(content) > _MAX_BYTES:
-        raise CommandError(f"{address} is larger than {_MAX_BYTES:,} bytes", "it is not the archive that was asked for")
+        raise CommandError(f"{address} is larger than {_MAX_BYTES:,} bytes", "it is not the requested archive")
     return content
 
 

@@ -169,7 +169,7 @@ def _started(
         )
     if result.returncode:
         reason, _, hint = result.stderr.strip().partition(_HINT)
-        raise SandboxError(f"the sandbox did not come up on port {running.port}:\n{reason}", hint)
+        raise SandboxError(f"the sandbox did not start on port {running.port}:\n{reason}", hint)
     # Such as a cluster whose control plane did not start.
     sys.stderr.write(result.stderr)
     running = replace(running, **json.loads(result.stdout))

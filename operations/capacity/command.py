@@ -281,7 +281,7 @@ def _reserve(args: argparse.Namespace) -> int:
     }
     _check_bought(args, outcome, hints, arn=outcome.arn or None)
     if outcome.differs:
-        write_note(f"It is not what was asked for now: it {', and '.join(outcome.differs)}.")
+        write_note(f"It differs from the request: it {', and '.join(outcome.differs)}.")
     return _report(args, file, reserve.bought(buyer, args.plan, outcome, offer, file))
 
 
@@ -310,13 +310,13 @@ def _offer(args: argparse.Namespace, environment: Environment, buyer: Buyer, req
         blocks = offer_blocks(f"To be bought as {args.plan}", environment, [offer])
         write_blocks(blocks, notes + legend(environment, [offer]))
     if offer.differs:
-        write_note(f"It is not what the file asks for: it {', and '.join(offer.differs)}.")
+        write_note(f"It differs from the file: it {', and '.join(offer.differs)}.")
         desired = request.zones[0]
         for zone in offer.zones:
             if zone != desired:
                 write_note(
                     f"  {zone} is not {desired}: either move there (`zone: {zone}` of {args.plan}, a subnet in it "
-                    "under network.zones, and the file systems beside its groups), or wait for an offer in "
+                    "under network.zones, and the file systems of its groups), or wait for an offer in "
                     f"{desired}"
                 )
     return offer
@@ -351,7 +351,7 @@ def _extend(args: argparse.Namespace) -> int:
         if offer is None:
             others = offers or extend.extension_offers(buyer, arn, None)
             _list(args, others, existing.count)
-            hint = "take one of those that there are" if others else "wait, or reserve another plan for the time after"
+            hint = "choose one of the listed offers" if others else "wait, or reserve another plan for the time after"
             raise CommandError(f"nothing was bought: no extension of {args.days} days is offered", hint)
         what = f"{args.plan} until {minute(offer.end)}Z (offer {offer.id})"
         _consent(args, what, offer.fee, offer.currency, args.max_upfront)

@@ -79,8 +79,8 @@ def nothing_to_buy(answer: Answer, offer: RegionOffer | None, search: str) -> Co
     if answer.fitting:
         ids = ", ".join(each.offer.id for each in answer.fitting)
         return CommandError(
-            f"nothing was bought: what fits comes in several parts ({ids})",
-            "--offering ID takes one of them; between its parts there is no capacity",
+            f"nothing was bought: the fitting offers have several parts ({ids})",
+            "choose one with --offering ID; it has no capacity between its parts",
         )
     hint = "change the plan in the file to one of them" if answer.nearest else "try other days, counts or regions"
     return CommandError("nothing was bought: no offer fits", f"{hint}; `{search} --help` says what can be searched for")
@@ -111,7 +111,7 @@ def existing(account: Account, name: str, arn: str) -> InAccount:
     shape = plan_answer(account, arn)
     if shape is None:
         raise CommandError(
-            f"SageMaker has no {arn} in {account}", "correct `arn`, or take it out to reserve the plan anew"
+            f"SageMaker has no {arn} in {account}", "correct `arn`, or remove it to reserve another plan"
         )
     plan = Plan.of(shape, zone_ids(account))
     if plan.status == "Failed":

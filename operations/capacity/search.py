@@ -89,7 +89,7 @@ def check_request(request: Request, environment: Environment) -> None:
             zone(each)
         except InvalidZoneId as error:
             raise CommandError(
-                f"--zone: {error}", "offers, subnets and file systems are told apart by zone id", 2
+                f"--zone: {error}", "name the zone by its id, as offers, subnets and file systems do", 2
             ) from None
     if request.start_after and request.end_before and request.end_before <= request.start_after:
         raise CommandError("the end is not after the start", "leave room for the plan between them", 2)

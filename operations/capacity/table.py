@@ -13,7 +13,7 @@ from .offers import RegionOffer, amount, compared, file_systems, hours, minute, 
 
 _SHOWN: Final = 8
 _RIGHT: Final = ("#", "count", "upfront", "instance-hour", "on demand")
-_LOWER_BOUND: Final = "≤: HyperPod's price is not published there, and EC2's, which is lower, stands in."
+_LOWER_BOUND: Final = "≤: HyperPod's price is not published there; the table shows EC2's, which is lower."
 
 
 def write_answers(environment: Environment, answers: Sequence[Answer]) -> None:

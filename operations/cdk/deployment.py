@@ -29,10 +29,10 @@ _HINTS: Final = {
     "limit": "raise the quota in Service Quotas",
     "quota": "raise the quota in Service Quotas",
     "not authorized": "the CloudFormation role that `cdk bootstrap` made lacks that permission",
-    "in use by": "go in two steps: deploy once with what uses it gone or moved, then remove it",
+    "in use by": "deploy in two steps: first remove or move its users, then remove it",
     "already belongs to hyperpod": (
-        "an EKS cluster takes one HyperPod cluster, and a renamed one would stand beside the old: "
-        "delete the cluster stack first (its nodes go, data stays)"
+        "an EKS cluster can have one HyperPod cluster, and a renamed one would be a second: "
+        "delete the cluster stack first, which deletes its nodes and keeps the data"
     ),
     "already exists": "another stack or a person made it; adopt it in the environment file, or delete it",
 }
@@ -105,7 +105,8 @@ def bootstrap(cdk: Cdk, progress: Progress, desired: bool) -> None:
     if not desired and cdk.account.endpoint is None:
         raise CommandError(
             f"account {cdk.account.id} is not prepared for the CDK in {cdk.account.region}",
-            f"`podwright deploy {cdk.environment} --bootstrap` does it, or somebody who may: `cdk {' '.join(command)}`",
+            f"`podwright deploy {cdk.environment} --bootstrap` prepares it, or an administrator runs "
+            f"`cdk {' '.join(command)}`",
         )
     if cdk.follow(progress, *command):
         raise failure(cdk, progress)

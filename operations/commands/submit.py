@@ -62,6 +62,6 @@ def _manager(args: argparse.Namespace, worker: Environment) -> Environment:
         return manager
     raise CommandError(
         f"{manager.name} hands no work to {worker.name}",
-        f"`podwright project` lists who does; its file names `environment: {worker.name}` beside a worker's secret",
+        f"`podwright project` lists managers, whose file has `environment: {worker.name}` next to the worker's secret",
         2,
     )

@@ -23,6 +23,6 @@ CLASSES: Final = {
     "software": "versions on a node or in an image do not fit: driver, CUDA, NCCL, kernel module, Python package",
     "configuration": "a request or a template is refused as such: an invalid value, a forbidden change",
     "stack": "CloudFormation cannot continue: a name or export in use, a deletion refused, its own time-out",
-    "service": "the fault lies with AWS: an internal failure, or too many calls at once",
+    "service": "AWS failed internally, or throttled too many calls",
 }
 """By name: what belongs to it. The more exact class wins: an unreadable bucket that fails a lifecycle step is `iam`."""

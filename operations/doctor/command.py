@@ -65,7 +65,7 @@ def lines(diagnosis: Diagnosis) -> list[str]:
 
 def _headline(diagnosis: Diagnosis) -> str:
     if diagnosis.verdict == "well":
-        observed = ", as far as one could see" if diagnosis.bundle.unseen else ""
+        observed = ", in the sources that could be read" if diagnosis.bundle.unseen else ""
         return f"nothing is wrong{observed}"
     if diagnosis.verdict == "unknown":
         return "unknown: something is wrong, and nothing that doctor knows explains it"

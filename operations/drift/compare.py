@@ -101,7 +101,9 @@ def compare(account: Account, environment: Environment, project: Path) -> Compar
         read += 1
         for change, rule in rules.unlike(group.rules, existing[id]):
             words = (
-                "somebody opened it" if change == "added" else "somebody closed it: EFA and Lustre hang without rules"
+                "added outside of the stack"
+                if change == "added"
+                else "removed outside of the stack: EFA and Lustre hang without it"
             )
             template, live = (None, str(rule)) if change == "added" else (str(rule), None)
             drifts.append(Drift(group.stack, group.logical_id, rules.GROUP, f"{id} rule", template, live, False, words))

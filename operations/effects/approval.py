@@ -104,7 +104,6 @@ def stop_unapproved(environment: str, result: Sequence[Need], digest: str) -> No
         flags = " ".join(dict.fromkeys(f"--allow {need.name}" for need in harm))
         message = "\n".join(f"    {need.id}  {need.name}: {need.why}" for need in harm)
         raise CommandError(
-            f"{environment}: nothing was deployed, because the change set would do harm that nobody "
-            f"approved:\n{message}",
-            f"if it is meant, say so: `podwright deploy {environment} {flags}`, or in the file:\n{entry(harm, digest)}",
+            f"{environment}: nothing was deployed, because the change set would do harm without approval:\n{message}",
+            f"to approve it, run `podwright deploy {environment} {flags}`, or add to the file:\n{entry(harm, digest)}",
         )

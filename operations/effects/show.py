@@ -165,7 +165,7 @@ def _summary(change_set: ChangeSet) -> Iterator[str]:
     yield f"data      {'; '.join(risks) or 'nothing is at risk'}"
     spent = duration(change_set)
     known = _span(spent["minutes"]) if any(spent["minutes"]) else "minutes"
-    unpublished = f", and what nobody has published: {', '.join(spent['unknown'])}" if spent["unknown"] else ""
+    unpublished = f", and unpublished durations: {', '.join(spent['unknown'])}" if spent["unknown"] else ""
     yield f"time      {known}{unpublished}"
     yield f"cost      {_cost(change_set)}"
 

@@ -199,7 +199,7 @@ def _notes(items: Sequence[Cost]) -> list[str]:
         notes.append(f"Spot has no price in advance: {', '.join(spot)}.")
     if unpaid:
         notes.append(
-            f"Nobody says what was paid for plan {', '.join(unpaid)}: give its UpfrontFee as `paid_usd` under "
+            f"No price is known for plan {', '.join(unpaid)}: give its UpfrontFee as `paid_usd` under "
             "`training_plans:`, with start and end or days."
         )
     if unknown:

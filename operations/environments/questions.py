@@ -39,7 +39,7 @@ def ask_beginning(name: str | None, account: str | None, region_name: str | None
     """What somebody answers; what the command line says is not asked. Raises CommandError where nobody can be asked."""
     if not sys.stdin.isatty():
         raise CommandError("a confirmation needs a terminal", "leave --interactive out, and say it with options", 2)
-    write_line("An empty answer takes what stands in brackets.")
+    write_line("An empty answer takes the value in brackets.")
     where = region_name or _ask("Region", "us-west-2", _region)
     clients = shell_account(where).reader(_PATIENCE)
     caller = _caller(clients)

@@ -31,11 +31,11 @@ _NOTES: Final = {
         "formula for it, nor how it weighs teams against each other, rounds what it fills in, or counts a partition.",
     ),
     "kai": (
-        "KAI lends whatever is idle, that of dont_lend too, and counts neither EFA interfaces nor Neuron devices: "
-        "those numbers are what goes with the GPUs.",
+        "KAI lends all idle resources, also with dont_lend, and counts neither EFA interfaces nor Neuron devices: "
+        "their numbers are derived from the GPUs.",
     ),
     "yunikorn": (
-        "YuniKorn lends whatever is idle, that of dont_lend too. It has no weights, and stops no work for other work "
+        "YuniKorn lends all idle resources, also with dont_lend. It has no weights, and stops no work for other work "
         "of the same team.",
     ),
     None: (

@@ -163,7 +163,7 @@ class Sizes:
         ]
         if self.hardware.domain_instances == 1 and self.hardware.plans:
             sold = ", ".join(map(str, limits().training_plan.instance_counts))
-            lines.append(f"Training plans sell {sold} instances, and several plans can stand beside each other.")
+            lines.append(f"Training plans sell {sold} instances, and a group can have several plans.")
         return lines
 
 

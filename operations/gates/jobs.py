@@ -120,7 +120,7 @@ class Run:
         state, message = state_of(self.found())
         self.observe(observation, state)
         if state == "absent":
-            observation.final = f"{self.name} is gone: somebody deleted it"
+            observation.final = f"{self.name} was deleted"
         # The message of the job often repeats the reason of its pod.
         elif state == "failed" and message:
             observation.final += f": {message}" if message not in observation.final else ""
@@ -187,7 +187,7 @@ def submitted(context: Context, stem: str, job: Job) -> Iterator[Run]:
     state, _ = state_of(run.found())
     try:
         if state in ("waiting", "running"):
-            context.say(f"{run.name} is there from an earlier run, and is resumed")
+            context.say(f"{run.name} exists from an earlier run, and is resumed")
         else:
             if state != "absent":
                 run.delete()

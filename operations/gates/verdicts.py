@@ -62,7 +62,7 @@ def _next(context: Context) -> str:
     name = context.environment.name
     return (
         f"read the results with `podwright bench show --environment {name}`, and replace a bad node with `podwright "
-        f"node replace {name} NODE`; where nothing was measured, run `podwright kernels build` and deploy"
+        f"node replace {name} NODE`; if nothing was measured, run `podwright kernels build` and deploy"
     )
 
 

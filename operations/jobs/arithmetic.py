@@ -86,8 +86,8 @@ class Sum(NamedTuple):
         if self.idle >= self.asks:
             return f", and {self.idle_words} idle: it does not wait for quota"
         if self.others_borrow:
-            return f": others have to give back what they borrow ({in_words(self.resource, self.others_borrow)})"
-        return "; no other team borrows, so none has to give anything back"
+            return f": other teams must return borrowed quota ({in_words(self.resource, self.others_borrow)})"
+        return "; no other team borrows, so none must return quota"
 
     @property
     def idle_words(self) -> str:

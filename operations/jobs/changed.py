@@ -89,6 +89,6 @@ def _put(settings: dict[str, Any], path: Sequence[str], value: Any, word: str) -
     for part in above:
         following = settings.setdefault(part, {})
         if not isinstance(following, dict):
-            raise CommandError(f"--set {word}: {part} is {following!r}, which has no settings of its own", code=2)
+            raise CommandError(f"--set {word}: {part} is {following!r}, which has no settings below it", code=2)
         settings = following
     settings[last] = value

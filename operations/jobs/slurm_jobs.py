@@ -42,7 +42,7 @@ _STATES: Final = {
 # Source: Slurm documentation, resource limits and job reason codes, 2026-11.
 _REASONS: Final = {
     "None": "",
-    "Priority": "others of the partition go before it",
+    "Priority": "jobs of its partition with a higher priority wait",
     "Resources": "the nodes that it needs are not free yet",
     "AssocGrpGRES": "its account uses all GPUs that it may",
     "AssocGrpCpuLimit": "its account uses all processors that it may",

@@ -109,7 +109,7 @@ def verdict(times: list[RankTime]) -> str:
     over = slowest.seconds / middle if middle else 1
     if over < CLEAR:
         within = (over - 1) * 100
-        return f"No rank stands out: the slowest is within {within:.1f} % of the median of {len(times)} ranks."
+        return f"No rank is slow: the slowest is within {within:.1f} % of the median of {len(times)} ranks."
     return (
         f"Rank {slowest.rank} is the slowest: {slowest.seconds:.3g} s a step, {(over - 1) * 100:.0f} % over the median "
         f"of {len(times)} ranks; it runs in {slowest.pod} on {slowest.node}."

@@ -60,7 +60,7 @@ class Command:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright pipeline bootstrap`."""
-    parser.add_argument("--out", type=Path, metavar="DIR", help=f"where policies are written (default: {_OUT})")
+    parser.add_argument("--out", type=Path, metavar="DIR", help=f"folder for the policies (default: {_OUT})")
     parser.add_argument(
         "--assembly", type=Path, metavar="DIR", help="use the templates in this folder (default: synthesize to cdk.out)"
     )
@@ -138,7 +138,7 @@ def _prepare(account: _Account, settings: Pipeline, source: PipelineSource, qual
     if len(result) > MAX_POLICIES:
         raise CommandError(
             f"account {account.id} would need {len(result)} policies, and a role takes {MAX_POLICIES}",
-            "put environments into accounts of their own",
+            "move environments into separate accounts",
         )
     own = _boundary(account, settings, partition)
     name = f"{settings.name}-execution"

@@ -53,7 +53,7 @@ def synthesize(root: Path, *, stand_in: bool = False) -> Path:
     folder, messages = root / ASSEMBLY, context(Project.at(root), stand_in=stand_in)
     if not runs_our_app(root):
         if run_app(root, "synth", "--quiet", output=folder, context=messages):
-            raise CommandError("the synthesis failed", "fix what is said above")
+            raise CommandError("the synthesis failed", "fix the errors above")
         return folder
     under_way("synthesizing and validating")
     # The app leaves the report of an earlier run where its validator is off.

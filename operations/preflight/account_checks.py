@@ -43,7 +43,7 @@ def bootstrapped(ask: Ask) -> Answers:
         yield Problem(
             "account",
             f"account {ask.account} is not prepared for the CDK in {environment.region}: there is no parameter {name}",
-            f"`podwright deploy {environment.name} --bootstrap` does it, or somebody who may: {command}",
+            f"`podwright deploy {environment.name} --bootstrap` prepares it, or an administrator runs {command}",
         )
     elif (version := int(result["Parameter"]["Value"])) < (oldest := limits().cloudformation.bootstrap_version):
         yield Problem(
@@ -169,8 +169,8 @@ def roles(ask: Ask) -> Answers:
     if boundary and ask.aws.find("iam", "get_policy", {"NoSuchEntity"}, PolicyArn=boundary) is None:
         yield Problem(
             ("iam", "permissions_boundary"),
-            f"policy {boundary} is not there",
-            "correct the ARN, or create the policy; that of a pipeline comes with `podwright pipeline bootstrap`",
+            f"policy {boundary} does not exist",
+            "correct the ARN, or create the policy; `podwright pipeline bootstrap` creates that of a pipeline",
         )
     if observed or boundary:
         yield Note(f"{observed} roles{' and a boundary' if boundary else ''}")

@@ -178,7 +178,7 @@ def in_the_way(ask: Ask) -> Answers:
     if engine in ("hyperpod", "kueue") and _KUEUE in groups and _GOVERNANCE not in names and not ours:
         yield Problem(
             "governance",
-            f"{settings.name} has a Kueue of its own ({_KUEUE}); engine {engine} brings another, and both would "
+            f"{settings.name} already has Kueue ({_KUEUE}); engine {engine} installs another, and both would "
             "write the same objects",
             f"remove Kueue and its custom resource definitions before teams get quotas, or let {_GOVERNANCE} take over",
         )
@@ -283,9 +283,9 @@ def network_policies(ask: Ask) -> Answers:
         _EXISTING,
         f"the VPC CNI of {settings.name} "
         + (
-            "does not obey network policies"
+            "does not enforce network policies"
             if answer
-            else "is no add-on, and nobody can tell whether it obeys policies"
+            else "is no add-on, so it is unknown whether it enforces network policies"
         )
         + ": pods of teams reach the metadata of their nodes, and with it the role of these",
         'set enableNetworkPolicy: "true" in the configuration of its VPC CNI add-on',

@@ -209,7 +209,7 @@ def _grafana_problems(grafana: Grafana, named: ExistingGrafana, result: Mapping[
     if _parts(version)[:1] < (_SERVICE_ACCOUNTS_FROM,):
         yield Problem(
             (*path, "existing", "id"),
-            f"{named.id} has Grafana {version}; dashboards are delivered by a service account, which there is from "
+            f"{named.id} has Grafana {version}; dashboards need a service account, which exists from "
             f"version {_SERVICE_ACCOUNTS_FROM} on",
             "update the workspace first",
         )

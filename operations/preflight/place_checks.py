@@ -122,8 +122,8 @@ def offered(ask: Ask) -> Answers:
                 yield Problem(
                     (*path, "zones" if len(group.zone_ids) > 1 else "zone"),
                     f"EC2 does not offer {listed(group.types, 'nor')} in {zone}; it offers {'; '.join(existing)}",
-                    "move the group to one of these zones (its file system and its subnet have to be there too), or "
-                    "choose another type; where AWS has agreed on capacity with you, accept this finding",
+                    "move the group to one of these zones (with its file system and its subnet), or "
+                    "choose another type; if AWS has promised you this capacity, accept this finding",
                 )
     yield Note(f"{len(names)} types")
 

@@ -157,8 +157,8 @@ def _usable(name: str, result: dict[str, Any]) -> Answers:
         reason = f" ({result['StatusMessage']})" if result.get("StatusMessage") else ""
         yield Problem(
             path,
-            f"{name} is {result['Status']}{reason}: it has no instances any more",
-            "take it out of the file, and give its groups another plan or on-demand capacity",
+            f"{name} is {result['Status']}{reason}: it no longer has instances",
+            "remove it from the file, and give its groups another plan or on-demand capacity",
         )
     targets = result.get("TargetResources", [_TARGET])
     if _TARGET not in targets:

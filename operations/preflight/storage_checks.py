@@ -199,7 +199,7 @@ def left_over_bucket(ask: Ask) -> Answers:
     if stack(ask, "storage") is None and ask.aws.find("s3", "head_bucket", _ABSENT, Bucket=name) is not None:
         yield Problem(
             ("storage", "buckets", "lifecycle"),
-            f"bucket {name} is there already, and the stack that would create it is not",
+            f"bucket {name} exists already, and the stack that would create it does not",
             f"adopt it with `storage: {{buckets: {{lifecycle: {name}}}}}`, or delete it: it holds lifecycle scripts "
             "and results of benchmarks",
         )
@@ -221,7 +221,7 @@ def named_buckets(environment: Environment) -> Iterator[NamedBucket]:
     storage = environment.storage
     for field in ("lifecycle", "checkpoints"):
         if bucket := getattr(storage.buckets, field):
-            why = "HyperPod reads scripts of its own region" if field == "lifecycle" else ""
+            why = "HyperPod reads scripts only from its region" if field == "lifecycle" else ""
             yield NamedBucket(("storage", "buckets", field), bucket, why)
     for name, lustre in storage.lustres.items():
         for index, repository in enumerate(lustre.repositories):
@@ -231,7 +231,7 @@ def named_buckets(environment: Environment) -> Iterator[NamedBucket]:
     for path, group in own_groups(environment):
         if group.lifecycle:
             bucket = group.lifecycle.source.removeprefix("s3://").partition("/")[0]
-            yield NamedBucket((*path, "lifecycle", "source"), bucket, "HyperPod reads scripts of its own region")
+            yield NamedBucket((*path, "lifecycle", "source"), bucket, "HyperPod reads scripts only from its region")
 
 
 def _zone(ask: Ask, path: Path, zone: str, id: str, subnets: Sequence[str]) -> Answers:

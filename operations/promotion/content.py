@@ -77,7 +77,7 @@ def check_committed(project: Project, content: Content, sandbox: bool) -> None:
     to_aws = any(not is_sandboxed(loaded.environment, sandbox) for loaded in project.load_all())
     if to_aws and content.uncommitted:
         shown = ", ".join(content.uncommitted[:3]) + (", …" if len(content.uncommitted) > 3 else "")
-        hint = "commit them, so that one can go back to what is promoted; --uncommitted promotes them as they are"
+        hint = "commit them, so that you can return to the promoted state; --uncommitted promotes them anyway"
         raise CommandError(f"{len(content.uncommitted)} files differ from the commit: {shown}", hint)
 
 

@@ -293,11 +293,12 @@ def advice(promotion: Promotion, failed: StepFailed) -> list[str]:
         good = promotion.record.last_passed(gate, content.of(step.environment))
         if good and good.commit:
             message.append(
-                f"or go back: `git switch --detach {_short(good.commit)}`, the last commit that {step.environment} "
-                f"passed with ({_moment(good.began)}), and `podwright promote --to {step.environment}`"
+                f"or return to an earlier commit: `git switch --detach {_short(good.commit)}`, the last commit that "
+                f"{step.environment} passed with ({_moment(good.began)}), then run "
+                f"`podwright promote --to {step.environment}`"
             )
         else:
-            message.append(f"{step.environment} has passed with no earlier commit that could be gone back to")
+            message.append(f"{step.environment} has not passed with an earlier commit")
     return message
 
 

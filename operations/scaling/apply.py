@@ -78,7 +78,7 @@ def _keep_jobs_away(plan: ScalePlan) -> list[Node]:
         if jobs:
             _give_back(plan, taken)
             words = "; ".join(map(str, jobs))
-            raise CommandError(f"nothing was done: jobs have come to the nodes that go: {words}", "plan it again")
+            raise CommandError(f"nothing was done: jobs have started on the nodes to remove: {words}", "plan it again")
     return taken
 
 
@@ -106,7 +106,7 @@ def _remove(plan: ScalePlan) -> list[str]:
         raise CommandError(
             f"{went}HyperPod keeps {len(failed)} of the nodes that were to go:\n{words}",
             "nothing was deployed; the file has the new count already, and the same command does what is left. Until "
-            "then they take no new work: `podwright node release` gives it back to them",
+            "then they get no new jobs; `podwright node release` makes them schedulable again",
         )
     return done
 

@@ -110,12 +110,12 @@ class ScalePlan:
         if bad := errors(self.findings):
             reasons.append(f"{name} would have {counted(bad)}")
         if not self.request.stop_jobs:
-            reasons += [f"{job} would be stopped; --stop-jobs does it all the same" for job in self.occupancy.jobs]
+            reasons += [f"{job} would be stopped; --stop-jobs allows it" for job in self.occupancy.jobs]
             if hidden := self.occupancy.hidden:
                 reasons.append(f"you may not see the jobs of {', '.join(hidden)}; --stop-jobs stops them unseen")
         if self.changes:
             reasons += [
-                f"the deployment is refused until somebody names {need.name} ({need.id}): {need.why}"
+                f"the deployment needs the approval of {need.name} ({need.id}): {need.why}"
                 for need in self.changes.approvals
                 if need.refused and not need.approved
             ]
@@ -257,9 +257,9 @@ def _leaving(
     if names and len(leaving) != max(too_many, 0):
         unknown = f"; {', '.join(removed)} {'is no node' if len(removed) == 1 else 'are no nodes'} of {cluster.name}"
         raise CommandError(
-            f"{request.group} has {target} nodes and shall have {request.count}, so {max(too_many, 0)} must go, and "
-            f"{len(leaving)} of its nodes are named{unknown * bool(removed)}",
-            "name exactly the nodes that go; `podwright node replace` renews one and keeps the number",
+            f"{request.group} has {target} nodes and will have {request.count}, so {max(too_many, 0)} must be removed, "
+            f"and you named {len(leaving)} of its nodes{unknown * bool(removed)}",
+            "name exactly the nodes to remove; `podwright node replace` replaces one and keeps the count",
             2,
         )
     return leaving, removed

@@ -41,7 +41,7 @@ from .summary import duration as in_words
 from .summary import print_summary
 from .trace_files import trace_of
 
-_MONOTONE: Final = "more is never worse: where it is after all, the number is enough, and one less is not"
+_MONOTONE: Final = "assumes that more is never worse; otherwise, the number is sufficient and one less is not"
 _UNITS: Final = {"quota": "instances guaranteed", "borrow": "percent that may be borrowed", "nodes": "nodes"}
 
 
@@ -160,7 +160,7 @@ def _trace(args: argparse.Namespace, environment: Environment) -> Trace:
         try:
             return generated(demands(policy, shapes(environment, types)), made)
         except InvalidValue as error:
-            raise CommandError(f"no work can be made up: {error}", "see --generate, --load and --median", 2) from None
+            raise CommandError(f"no jobs can be generated: {error}", "see --generate, --load and --median", 2) from None
     return trace_of(args.trace, environment, args.project, args.days)
 
 

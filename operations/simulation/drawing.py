@@ -65,7 +65,7 @@ def pictures(figures: Figures, windows: Sequence[Window], start: float | None = 
     drawn = [
         Picture(
             "Accelerators in use, by team",
-            f"Mean of each slice of time; dashed: all that there are.{besides}",
+            f"Mean of each period; dashed: the total.{besides}",
             _used(figures, axis, named, hues, windows),
         ),
         *(
@@ -83,7 +83,7 @@ def pictures(figures: Figures, windows: Sequence[Window], start: float | None = 
         ),
         Picture(
             "Fairness",
-            "Jain's index: 1 where every team that wanted something had the same part of what it was entitled to. "
+            "Jain's index: 1 if every team with demand had the same share of its entitlement. "
             "Dotted: what a team borrowed in percent of everything, by its weight.",
             _fairness(figures, axis, named, hues),
         ),

@@ -35,18 +35,18 @@ _INSTEAD: Final = {
     "slurm": "Slurm decides by its own plugins: `sbatch --test-only` on the cluster says when a job would start",
 }
 _AS_READ: Final = (
-    "task governance is simulated as we read it: AWS publishes no formula for its limits and weights, and runs a Kueue "
-    "of its own version"
+    "task governance is simulated by podwright's reading: AWS publishes no formula for its limits and weights, and "
+    "runs its own version of Kueue"
 )
 _IN_WINDOWS: Final = (
-    "nodes of {} are there in the windows of its training plan, up to half an hour before each ends; a job that loses "
+    "nodes of {} exist in the windows of its training plan, until half an hour before each ends; a job that loses "
     "one node gets another if there is room, and one that loses more stops at once and waits again"
 )
 _OUT_OF_WINDOWS: Final = (
-    "training plan {} is not of the time of the work, so its nodes are taken to be there always; --at moves the work"
+    "training plan {} has no window during the jobs, so its nodes always exist; --at moves the jobs"
 )
 _IN_FORCE: Final = "override {} is deployed from {} to {}"
-_NOT_IN_FORCE: Final = "override {} is not of the time of the work, so it is never in force; --at moves the work"
+_NOT_IN_FORCE: Final = "override {} has no time during the jobs, so it is never in force; --at moves the jobs"
 Object = Mapping[str, Any]
 
 
@@ -138,7 +138,7 @@ def policy_of(environment: Environment, types: Catalog) -> Policy:
         )
     if not governance.teams:
         raise CommandError(
-            f"{name} has no teams, so nobody decides who gets what", "add governance.teams; docs/user/quotas.md", 2
+            f"{name} has no teams, so there are no quotas to simulate", "add governance.teams; docs/user/quotas.md", 2
         )
     if governance.kueue.multikueue and governance.kueue.multikueue.role == "manager":
         raise CommandError(

@@ -32,7 +32,7 @@ from .team_budgets import budget_blocks, budget_report
 
 _COUNTED: Final = ("hyperpod", "kueue")
 _NOT_COUNTED: Final = (
-    "hours of teams come from Kueue, so from engines hyperpod and kueue; on Slurm "
+    "hours of teams are measured by Kueue, with engines hyperpod and kueue; on Slurm, "
     "`sreport cluster AccountUtilizationByUser` prints them"
 )
 
@@ -128,7 +128,7 @@ def lines(result: dict[str, Any]) -> list[Block]:
     if result["budget"]:
         parts += ["", _budget(result["budget"])]
     if result["bill"] is not None:
-        parts += ["", "Bill by service, what carries the environment's tag:", *_bill(result["bill"])]
+        parts += ["", "Bill by service, of resources with the environment's tag:", *_bill(result["bill"])]
     return parts + [f"not seen: {name}: {reason}" for name, reason in result["unseen"].items()]
 
 

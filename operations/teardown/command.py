@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     _report(name, plan.going, deleted, left)
     if left:
-        write_line(f"What is left stands in {file}.")
+        write_line(f"{file} lists what remains.")
     return 0
 
 

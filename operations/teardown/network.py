@@ -175,7 +175,7 @@ def _peerings(account: Account, stack: str, vpc: str) -> list[Blocker]:
 def _balancer(stack: str, id: str, name: str, tags: list[dict[str, str]], how: str) -> Blocker:
     made = any(tag["Key"].startswith(_OF_CONTROLLERS) for tag in tags)
     why = f"load balancer {name} was made {'by a controller in the cluster' if made else 'outside of all stacks'}"
-    first = "delete its Service or Ingress while the cluster is there, or " if made else ""
+    first = "delete its Service or Ingress before the cluster, or " if made else ""
     return Blocker(stack, "load balancer", id, why, "you", f"{first}`{how}`")
 
 
@@ -186,10 +186,11 @@ def _file_systems(account: Account, stack: str, vpc: str, ours: set[str]) -> lis
             stack,
             "file system",
             item["FileSystemId"],
-            f"{item['FileSystemType']} file system of {item['StorageCapacity']:,} GiB in {vpc}, of no stack that goes",
+            f"{item['FileSystemType']} file system of {item['StorageCapacity']:,} GiB in {vpc}, outside of the deleted "
+            "stacks",
             "you",
             "delete the claim that made it, or `aws fsx delete-file-system --file-system-id "
-            f"{item['FileSystemId']} --region {account.region}`; its data goes with it",
+            f"{item['FileSystemId']} --region {account.region}`; this deletes its data",
         )
         for item in pages(account, "fsx", "describe_file_systems", "FileSystems")
         if item.get("VpcId") == vpc and item["FileSystemId"] not in ours and item["Lifecycle"] != "DELETING"
@@ -226,7 +227,7 @@ def _interfaces(account: Account, stack: str, vpc: str, ours: set[str]) -> list[
             why = f"{maker} left it behind, detached{f' ({message})' if message else ''}"
             interfaces.append(Blocker(stack, "interface", id, why, "podwright", "deleted before the network"))
         else:
-            why = f"a detached interface of somebody's{f' ({message})' if message else ''}"
+            why = f"a detached interface of unknown origin{f' ({message})' if message else ''}"
             how = f"`aws ec2 delete-network-interface --network-interface-id {id} --region {account.region}`"
             interfaces.append(Blocker(stack, "interface", id, why, "you", how))
     return interfaces

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         return _module(args.part).run(args)
     except Refused as refused:
-        hint = f"`podwright connect {args.environment}` holds a way open; without one the rest is looked at alone"
+        hint = f"`podwright connect {args.environment}` opens a tunnel; without one, only the rest is checked"
         raise CommandError(f"Kubernetes does not answer: {refused}", hint) from None
 
 

@@ -88,7 +88,7 @@ def _lines(environment: Environment, readiness: Readiness, written: bool, *, see
     yield f"    podwright deploy {environment.name}          # {versions}, then the add-ons"
     yield f"    podwright upgrade {environment.name} nodes   # images with its kubelet, batch by batch"
     yield (
-        f"Wait with the nodes as long as you may want to go back: EKS takes the control plane back to "
+        f"Wait with the nodes while you may want to roll back: EKS rolls the control plane back to "
         f"{readiness.deployed} "
         f"for {ROLLBACK_DAYS} days, while no node is newer."
     )

@@ -88,8 +88,8 @@ def _published(account: Account, uri: str, script: str, note: Callable[[str], ob
     head = attempt(lambda: get(account, "s3", "head_object", Bucket=bucket, Key=key))
     if isinstance(head, Unseen):
         note(
-            f"when {uri} was published cannot be read ({head.code or head.why}); nodes are told apart by "
-            "what HyperPod names alone"
+            f"when {uri} was published cannot be read ({head.code or head.why}); nodes are compared by "
+            "HyperPod's data only"
         )
         return None
     return head["LastModified"]

@@ -23,7 +23,7 @@ from .renewal import Upgrade, announced, check_alarms, going_groups, is_busy, ow
 from .software import Software, Wish, rollout, software
 
 _NEXT: Final = (
-    "`podwright doctor {name}` reads logs and events; nothing was asked of the other groups; run this again afterwards"
+    "`podwright doctor {name}` reads logs and events; the other groups are unchanged; run this again afterwards"
 )
 
 

@@ -260,9 +260,9 @@ def warnings(
     for name in going:
         for node in sorted(nodes(account, environment.cluster.name, name), key=lambda node: node.id):
             for job in jobs.get(node.id, ()):
-                yield f"{node.id} ({name}): {job} runs on it and stops when the node goes"
+                yield f"{node.id} ({name}): {job} runs on it and stops when the node is replaced"
         if environment.cluster.orchestrator == "slurm":
-            yield f"{name}: all its nodes go at once"
+            yield f"{name}: all its nodes are replaced at the same time"
     yield "nothing is drained; what is on root volumes is lost, file systems stay; lifecycle scripts run again"
 
 

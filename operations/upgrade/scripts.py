@@ -88,7 +88,7 @@ def _lines(environment: Environment, scripts: Sequence[Scripts], older: Sequence
     yield new_table("", ("node", "group", "set up by", "now published", ""), rows)
     yield f"{len(older)} of {len(scripts)} nodes have earlier scripts. A reboot does not change that; these do:"
     yield f"    podwright upgrade {environment.name} scripts --replace     # new instances, one at a time"
-    yield f"    podwright upgrade {environment.name} nodes                 # with a newer image, where there is one"
+    yield f"    podwright upgrade {environment.name} nodes                 # with a newer image, if there is one"
 
 
 def _short(text: str) -> str:

@@ -102,7 +102,7 @@ def _chosen(manager: Environment, args: argparse.Namespace) -> Iterator[tuple[Li
         if environment is None:
             raise CommandError(
                 f"the file does not say which environment of this project {link.name} is",
-                "write `environment: NAME` beside its secret; a cluster elsewhere is connected by hand: "
+                "write `environment: NAME` next to its secret; clusters of other projects are connected by hand: "
                 "docs/operator/kueue.md",
                 2,
             )

@@ -44,8 +44,12 @@ def ask_pod(
         method_of_api = CoreV1Api(client).connect_get_namespaced_pod_portforward
         try:
             forwarded = portforward(method_of_api, name, namespace, ports=str(port))
-        except ApiException as error:
-            raise OSError(f"no way to port {port} of {name}: {error.reason}") from error
+        except (ApiException, AttributeError) as error:
+            # The client decodes the body of each error. That of a refused WebSocket has none.
+            refusal = error.__context__ if isinstance(error, AttributeError) else error
+            if not isinstance(refusal, ApiException):
+                raise
+            raise OSError(f"no way to port {port} of {name}: {refusal.reason}") from error
     http = HTTPConnection("localhost", port, timeout=seconds)
     http.sock = forwarded.socket(port)
     http.sock.settimeout(seconds)

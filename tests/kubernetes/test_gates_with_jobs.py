@@ -201,7 +201,7 @@ def test_what_a_killed_gate_left_is_gone_on_with(gate: Any, faults: Any) -> None
     observed = list[str]()
     run.say = observed.append
     assert canary.run(run).passed
-    assert f"{job.name} is there from an earlier run, and is resumed" in observed
+    assert f"{job.name} exists from an earlier run, and is resumed" in observed
     # One that has ended proves nothing of now.
     faults(jobs={"podwright-canary": "fails"})
     run.kubectl.apply(job.manifests)

@@ -189,4 +189,5 @@ def test_all_jobs_of_a_broken_node_start_again(user: Terminal, fault: str) -> No
     broken = datetime.fromisoformat(drill["begun"]).timestamp()
     becomes([0, 1, 2], lambda: sorted(rank for rank, start in ranks(user).items() if start > broken))
     becomes([True] * OTHERS, lambda: [start > broken for start in containers(user).values()])
-    assert restarts(user) == before + 1
+    # Kueue evicts a job whose node is replaced. That is no restart of the job, unless it lost the pod before.
+    assert restarts(user) - before in ((0, 1) if drill["action"] == "replace" else (1,))

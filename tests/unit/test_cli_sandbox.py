@@ -101,11 +101,11 @@ def test_a_port_that_cannot_be_used_is_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refused(*_: object, **options: object) -> server.Running:
-        raise server.SandboxError("The sandbox did not come up on port 1")
+        raise server.SandboxError("The sandbox did not start on port 1")
 
     monkeypatch.setattr(command, "start", refused)
     assert run(tmp_path, "start") == 1
-    assert "podwright: The sandbox did not come up on port 1" in capsys.readouterr().err
+    assert "podwright: The sandbox did not start on port 1" in capsys.readouterr().err
 
 
 def test_without_its_libraries_it_says_what_to_install(

@@ -42,9 +42,7 @@ def _unpriced(items: Sequence[dict[str, Any]]) -> list[Cell]:
     plans = sorted({item["unpaid_plan"] for item in items if item["unpaid_plan"]})
     names = sorted({item["name"] for item in items if item["price"] is None and not item["unpaid_plan"]})
     notes: list[Cell] = [(f"No price is known of {', '.join(names)}; yours go under", Code("prices:"))] if names else []
-    return notes + [
-        (f"Nobody says what was paid for plan {plan}; that goes into its", Code("paid_usd")) for plan in plans
-    ]
+    return notes + [(f"No price is known for plan {plan}; set its", Code("paid_usd")) for plan in plans]
 
 
 def _items(items: Sequence[dict[str, Any]]) -> Table:

@@ -60,7 +60,7 @@ def _nodes(nodes: Sequence[dict[str, Any]]) -> Table:
         )
         for node in nodes
     ]
-    return Table("Nodes that need a look", ("node", "group", "status", "what is said of it"), rows)
+    return Table("Nodes that need a look", ("node", "group", "status", "details"), rows)
 
 
 def _teams(teams: Sequence[dict[str, Any]]) -> Table:

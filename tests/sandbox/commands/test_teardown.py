@@ -217,7 +217,7 @@ def test_what_is_somebody_elses_stops_it_unless_its_stack_is_left(
         CommandError, match=f"load balancer {simulated.name} was made by a controller in the cluster, and"
     ) as caught:
         simulated.destroy("--yes")
-    assert "delete its Service or Ingress while the cluster is there" in caught.value.hint
+    assert "delete its Service or Ingress before the cluster" in caught.value.hint
     assert f"delete-network-interface --network-interface-id {own}" in caught.value.hint
     assert simulated.names() == {"network", "eks"}
     simulated.destroy("--yes", "--leave-blocked")

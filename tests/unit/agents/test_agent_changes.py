@@ -220,7 +220,7 @@ def test_a_plan_that_is_no_longer_true_is_not_made(
 
     server = server_of(session, allow_changes=True)
     _, result = talk(server, planned(tool), (tool, later), mode=mode, person=person)
-    assert "is not true any more" in reason(result)
+    assert "is outdated" in reason(result)
     assert (cloud.made, steps(session)) == ([], ["stale"])
 
 

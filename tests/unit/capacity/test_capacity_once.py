@@ -186,7 +186,7 @@ def test_what_is_there_and_differs_from_the_file_by_now_is_said(
     assert reserve(capacity_account, *YES) == 0
     capacity_account.file.write_text(FILE.replace("count: 16\n    days", "count: 32\n    days"))
     assert reserve(capacity_account, *YES) == 0
-    assert "It is not what was asked for now: it has 16 instances, not 32" in capsys.readouterr().err
+    assert "It differs from the request: it has 16 instances, not 32" in capsys.readouterr().err
     assert len(capacity_account.charges) == 1
 
 

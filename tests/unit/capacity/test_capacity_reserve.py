@@ -142,8 +142,8 @@ def test_where_only_a_split_offer_fits_it_is_named(
 ) -> None:
     assert reserve(capacity_account, "--yes", "--max-upfront", "410000") == 1
     output = capsys.readouterr().err
-    assert "what fits comes in several parts (tpo-" in output
-    assert "between its parts there is no capacity" in output
+    assert "the fitting offers have several parts (tpo-" in output
+    assert "it has no capacity between its parts" in output
 
 
 def test_an_offer_in_another_zone_takes_a_person_who_is_told_both_ways(
@@ -160,7 +160,7 @@ def test_an_offer_in_another_zone_takes_a_person_who_is_told_both_ways(
     types(monkeypatch, "h200-q1")
     assert reserve(capacity_account, "--offering", other) == 0
     output = capsys.readouterr().err
-    assert "It is not what the file asks for: it is in usw2-az2, not usw2-az1" in output
+    assert "It differs from the file: it is in usw2-az2, not usw2-az1" in output
     assert "either move there (`zone: usw2-az2` of h200-q1" in output
     assert "or wait for an offer in usw2-az1" in output
     assert settings(capacity_account)["zone"] == "usw2-az2"

@@ -183,7 +183,7 @@ def test_a_plan_that_exists_without_what_was_paid_is_unknown() -> None:
     rows = {row.team: row for row in by_team(actual, costs(actual, DAY))}
     assert not rows["a"].total.exact
     printed = text_of(lines(actual, costs(actual, DAY), DAY))
-    assert "Nobody says what was paid for plan q1" in printed
+    assert "No price is known for plan q1" in printed
     assert "Spot has no price" not in printed
 
 

@@ -213,7 +213,7 @@ class TestFailure:
         progress.turned_back.append(event("UPDATE_ROLLBACK_IN_PROGRESS", "AWS::CloudFormation::Stack", "x", reason))
         stop = deployment.failure(cdk(project, FakeAccount()), progress)
         assert str(stop) == f"prod-cluster failed: {reason}"
-        assert stop.hint.startswith("go in two steps")
+        assert stop.hint.startswith("deploy in two steps")
 
     def test_is_the_clis_last_words_where_nothing_was_deployed(self, project: Path) -> None:
         progress = Progress(io.StringIO())
@@ -284,7 +284,7 @@ class TestDeployToAws:
         with pytest.raises(CommandError) as refused:
             self.run(self.with_nodes(made), yes=True)
         file = made.project / "environments/prod.yaml"
-        entry = refused.value.hint.partition("in the file:\n")[2].replace("…", "the plan for it has ended")
+        entry = refused.value.hint.partition("to the file:\n")[2].replace("…", "the plan for it has ended")
         file.write_text(f"{GOOD}\n{entry}\n")
         assert self.run(made, yes=True) == 0
 

@@ -72,7 +72,7 @@ INTERFACES: dict[str, tuple[dict[str, Any], tuple[str, str, str] | None]] = {
     "cni by its tags": (CNI, ("interface", "podwright", "the VPC CNI left it behind")),
     "lambda": ({"Description": "AWS Lambda VPC ENI-f"}, ("interface", "podwright", "Lambda left it behind")),
     "efa": ({"InterfaceType": "efa-only"}, ("interface", "podwright", "EFA left it behind")),
-    "somebody's": ({"Description": "my proxy"}, ("interface", "you", "of somebody's (my proxy)")),
+    "somebody's": ({"Description": "my proxy"}, ("interface", "you", "of unknown origin (my proxy)")),
     "eks of another cluster": ({"Description": "Amazon EKS other"}, ("interface", "podwright", "EKS left it behind")),
     "eks of ours, which goes": ({"Description": "Amazon EKS ours"}, None),
     "a service takes it away itself": ({"Description": "ELB app/x", "RequesterManaged": True}, None),
@@ -118,7 +118,7 @@ def test_a_file_system_of_no_stack_that_goes_is_for_its_owner_to_delete(aws: Aws
     aws.answers["DescribeFileSystems"] = {"FileSystems": rows}
     (blockers,) = network_blockers(account, "prod-network", "vpc-1", ours=["fs-ours"])
     assert (blockers.name, blockers.by) == ("fs-claim", "you")
-    assert "its data goes with it" in blockers.how
+    assert "this deletes its data" in blockers.how
 
 
 def test_a_peering_goes_by_itself_only_if_podwright_made_it(aws: Aws, account: Account) -> None:

@@ -36,7 +36,7 @@ def test_an_engine_without_weights_is_said_to_have_none(capsys: pytest.CaptureFi
     assert ["pretraining", "models", "lend_and_borrow", "10", "nothing", "of", "its", "own"] in [
         line.split() for line in output.splitlines()
     ]
-    assert "YuniKorn lends whatever is idle" in output
+    assert "YuniKorn lends all idle resources" in output
     assert "counts neither EFA interfaces nor Neuron devices" in printed(capsys, "three-projects")
 
 

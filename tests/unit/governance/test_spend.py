@@ -196,7 +196,7 @@ def test_teams_that_nobody_counts_are_named(server: Prometheus) -> None:
     governance = ENVIRONMENT.governance.model_copy(update={"engine": "kai"})
     of_kai = ENVIRONMENT.model_copy(update={"governance": governance})
     made = report(of_kai, cast(Account, Clients()), END, 2, bill_too=False, url=server.url)
-    assert "from engines hyperpod and kueue" in made["unseen"]["teams"]
+    assert "with engines hyperpod and kueue" in made["unseen"]["teams"]
     assert made["cluster"]["gpu_hours"] == 64
 
 

@@ -234,7 +234,7 @@ def test_jobs_without_gpus_show_their_vcpus_in_a_narrow_terminal(ask: Callable[.
 def test_a_guarantee_above_the_nodes_is_named(ask: Callable[..., Any]) -> None:
     """`align` has multimodal's 30 of the 60 nodes. Foundation's 40 are guaranteed, and 30 are there."""
     output = " ".join(ask("governed-hundred", "why", "p40").split())
-    assert "320 GPUs left of its guarantee, which is enough; no other team borrows, so none has to give" in output
+    assert "320 GPUs left of its guarantee, which is enough; no other team borrows, so none must return" in output
     assert "Of 480 GPUs 240 GPUs are idle. Quotas guarantee more than there is (GOV002): 320 GPUs of" in output
     assert "have to give back" not in output
 
@@ -262,8 +262,8 @@ def test_a_job_lacks_what_the_nodes_lack(ask: Callable[..., Any]) -> None:
 @pytest.mark.parametrize(
     ("group", "words"),
     [
-        ("multimodal", "which is enough: others have to give back what they borrow (64 GPUs)."),
-        ("", "which is enough; no other team borrows, so none has to give anything back."),
+        ("multimodal", "which is enough: other teams must return borrowed quota (64 GPUs)."),
+        ("", "which is enough; no other team borrows, so none must return quota."),
     ],
 )
 def test_others_give_back_only_what_they_borrow(ask: Callable[..., Any], group: str, words: str) -> None:

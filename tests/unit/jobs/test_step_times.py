@@ -51,5 +51,5 @@ def test_a_warm_up_does_not_count() -> None:
 
 def test_equal_ranks_are_not_accused() -> None:
     logs = [PodLog(f"p{rank}", "n", rank, [f"step_time: {1 + rank / 100}"]) for rank in range(4)]
-    assert verdict(rank_times(logs)) == "No rank stands out: the slowest is within 1.5 % of the median of 4 ranks."
+    assert verdict(rank_times(logs)) == "No rank is slow: the slowest is within 1.5 % of the median of 4 ranks."
     assert "Only one rank" in verdict(rank_times(logs[:1]))

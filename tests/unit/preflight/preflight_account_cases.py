@@ -79,7 +79,13 @@ CASES = [
             }
         },
     ),
-    Case("PRE005", "adopted", "policy/Boundary is not", "create", {("iam", "get_policy"): refusal("NoSuchEntity")}),
+    Case(
+        "PRE005",
+        "adopted",
+        "policy/Boundary does not exist",
+        "create",
+        {("iam", "get_policy"): refusal("NoSuchEntity")},
+    ),
     Case(
         "PRE006",
         "new",

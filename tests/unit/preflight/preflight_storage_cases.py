@@ -140,7 +140,7 @@ CASES = [
     Case(
         "PRE055",
         "new",
-        f"bucket sagemaker-example-{ACCOUNT}-us-west-2 is there already",
+        f"bucket sagemaker-example-{ACCOUNT}-us-west-2 exists already",
         "adopt it with",
         {("s3", "head_bucket"): {"BucketRegion": REGION}},
     ),
@@ -224,7 +224,7 @@ CASES = [
         )
     ),
     Case("PRE064", "adopted", "belongs to the HyperPod cluster other", "another EKS", clusters("other", stated=EKS)),
-    Case("PRE065", "adopted", "has a Kueue of its own", "remove Kueue", groups=("apps", "kueue.x-k8s.io")),
+    Case("PRE065", "adopted", "already has Kueue", "remove Kueue", groups=("apps", "kueue.x-k8s.io")),
     Case(
         "PRE065",
         "kueue",
@@ -238,9 +238,9 @@ CASES = [
     *(
         Case("PRE076", "adopted", says, "enableNetworkPolicy", {("eks", "describe_addon"): answer})
         for says, answer in (
-            ("does not obey network policies", {"addon": {"addonName": "vpc-cni"}}),
+            ("does not enforce network policies", {"addon": {"addonName": "vpc-cni"}}),
             (
-                "does not obey network policies",
+                "does not enforce network policies",
                 {"addon": {"configurationValues": json.dumps({"enableNetworkPolicy": "false"})}},
             ),
             ("is no add-on", refusal("ResourceNotFoundException")),

@@ -248,7 +248,7 @@ class TestCommand:
         assert self.run(project, monkeypatch, preflight_account) == 1
         printed = capsys.readouterr().out
         assert "environments/prod.yaml:2  PRE001  error  account 111122223333 is not prepared" in printed
-        assert "→ `podwright deploy prod --bootstrap` does it" in printed
+        assert "→ `podwright deploy prod --bootstrap` prepares it" in printed
         assert "  error  PRE001  CDK bootstrap\n" in printed
         assert "1 with findings" in printed.splitlines()[-1]
 

@@ -147,7 +147,7 @@ def test_a_failed_gate_says_what_to_do_and_where_to_go_back_to(account: Promotio
 def test_a_first_commit_that_fails_has_nothing_to_go_back_to(account: PromotionRuns) -> None:
     with pytest.raises(StepFailed) as caught:
         account.run(steps=failing("dev.deploy"))
-    assert "no earlier commit" in advice(account.promotion(), caught.value)[-1]
+    assert "an earlier commit" in advice(account.promotion(), caught.value)[-1]
     with pytest.raises(StepFailed) as caught:
         account.run(SECOND, steps=failing("dev.effects"))
     output = "\n".join(advice(account.promotion(SECOND), caught.value))

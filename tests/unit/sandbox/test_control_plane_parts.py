@@ -25,7 +25,9 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 from cryptography import x509
 from filelock import FileLock
+from kubernetes import client
 
+from loopback import Reply, serving
 from podwright.config.errors import CommandError
 from podwright.config.settings.cluster import Eks
 from podwright.planning.helm.operators import OPERATORS
@@ -45,7 +47,9 @@ from podwright.sandbox.control_plane.progress import Progress
 from podwright.sandbox.control_plane.pytorch import PyTorch
 from podwright.sandbox.control_plane.toolchain import Go, fetch_program, go_toolchain
 from podwright.sandbox.control_plane.webhooks import on_loopback
+from podwright.sandbox.kubernetes.api_objects import Connection
 from podwright.sandbox.kubernetes.certificates import Authority
+from podwright.sandbox.kubernetes.pod_requests import ask_pod
 from podwright.sandbox.kubernetes.ray_dashboard import Answer, RayDashboard
 from podwright.sandbox.kubernetes.store import KubernetesStore
 from waiting import CEILING_SECONDS, until
@@ -334,6 +338,17 @@ def served(folder: Path, objects: KubernetesStore) -> Iterator[tuple[RayDashboar
         yield dashboard, build_opener(ProxyHandler({"http": f"http://127.0.0.1:{port}"})).open
     finally:
         dashboard.stop()
+
+
+@pytest.mark.parametrize("status", [403, 500])
+def test_a_pod_that_the_api_server_does_not_reach_is_an_os_error(status: int) -> None:
+    """As one that has just ended. The official client fails to report such an error."""
+    configuration = client.Configuration()
+    pod = {"metadata": {"name": "gone", "namespace": "team"}}
+    with serving(lambda _: Reply(status, b"no such container")) as server:
+        configuration.host = server.url
+        with pytest.raises(OSError, match=f"no way to port 8080 of gone: .*{status}"):
+            ask_pod(Connection(client.ApiClient(configuration)), pod, 8080, "GET", "/status", b"")
 
 
 def test_other_services_stay_as_they_are() -> None:

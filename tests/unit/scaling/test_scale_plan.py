@@ -148,10 +148,10 @@ def test_shrinking_takes_exactly_the_named_nodes_before_the_deployment(account: 
     ("count", "remove", "words"),
     [
         (2, (), "2 nodes of g5 would go, and HyperPod would choose which"),
-        (2, ("i-1",), "so 2 must go, and 1 of its nodes are named"),
+        (2, ("i-1",), "so 2 must be removed, and you named 1 of its nodes"),
         (2, ("i-1", "i-9"), "i-9 is no node of sandbox"),
-        (4, ("i-1",), "so 0 must go, and 1 of its nodes are named"),
-        (3, ("i-1", "i-2"), "so 1 must go, and 2 of its nodes are named"),
+        (4, ("i-1",), "so 0 must be removed, and you named 1 of its nodes"),
+        (3, ("i-1", "i-2"), "so 1 must be removed, and you named 2 of its nodes"),
         (3, ("i-5",), "i-5 is of system, not of g5"),
     ],
 )
@@ -183,9 +183,7 @@ def test_groups_whose_number_is_not_the_files_to_say(account: Account, text: str
 def test_a_running_gang_is_named_and_stopped_only_on_request(account: Account) -> None:
     account.jobs = [JOB]
     made = planned(3, "i-2")
-    assert made.blocked == [
-        "pretrain of research, on 1 of its 4 nodes would be stopped; --stop-jobs does it all the same"
-    ]
+    assert made.blocked == ["pretrain of research, on 1 of its 4 nodes would be stopped; --stop-jobs allows it"]
     with pytest.raises(CommandError, match="pretrain of research"):
         apply.apply_scaling(made, lambda _: None)
     assert (account.done, count_in_file()) == ([], "4")
@@ -202,7 +200,7 @@ def test_jobs_that_nobody_may_see_count_as_running(account: Account) -> None:
 def test_a_job_that_comes_after_the_plan_keeps_its_node(account: Account) -> None:
     made = planned(3, "i-2")
     account.jobs = [JOB]
-    with pytest.raises(CommandError, match="jobs have come to the nodes that go: pretrain"):
+    with pytest.raises(CommandError, match="jobs have started on the nodes to remove: pretrain"):
         apply.apply_scaling(made, lambda _: None)
     assert account.done == [("quarantine", ["i-2"]), ("release", ["i-2"])]
     assert count_in_file() == "4"
@@ -212,7 +210,7 @@ def test_a_node_in_quarantine_stays_in_it(account: Account) -> None:
     account.out = {"i-2": Quarantine("i-2", "ECC", "ada", "now")}
     made = planned(3, "i-2")
     account.jobs = [JOB]
-    with pytest.raises(CommandError, match="jobs have come"):
+    with pytest.raises(CommandError, match="jobs have started"):
         apply.apply_scaling(made, lambda _: None)
     assert account.done == []
 
@@ -229,7 +227,7 @@ def test_findings_block_as_they_do_in_a_deployment(account: Account) -> None:
 
 def test_harm_elsewhere_in_the_file_blocks_before_a_node_goes(account: Account) -> None:
     account.needs = [SimpleNamespace(refused=True, approved=False, name="lustre", id="CHG001", why="it is replaced")]
-    assert "names lustre (CHG001): it is replaced" in planned(3, "i-1").blocked[0]
+    assert "needs the approval of lustre (CHG001): it is replaced" in planned(3, "i-1").blocked[0]
 
 
 def test_what_hyperpod_keeps_is_told_and_goes_the_next_time(account: Account) -> None:

@@ -81,7 +81,7 @@ def test_every_output_names_what_was_assumed(capsys: pytest.CaptureFixture[str],
     assert "a node fails 0.001 times an hour" in result["assumptions"]
     measured = answer(capsys, *MADE, "--throughput", "1=1,2=1.9,4=3.6")["assumptions"]
     assert any("slower as was measured: 1 pods do 1, 2 pods do 1.9, 4 pods do 3.6" in text for text in measured)
-    assert any("as we read it" in text for text in result["assumptions"])
+    assert any("by podwright's reading" in text for text in result["assumptions"])
     file = tmp_path / "reports/page.html"
     simulate(*MADE, "--out", str(file))
     printed, page = " ".join(capsys.readouterr().out.split()), file.read_text()
@@ -187,7 +187,7 @@ def test_the_smallest_number_is_searched_for(capsys: pytest.CaptureFixture[str])
         ((*MADE, "--smallest", "quota", "--of", "product:x", "--longest-wait", "1h"), "no group x"),
         ((*MADE, "--smallest", "borrow", "--of", "product", "--longest-wait", "1h", "--at-most", "0"), "at least 1"),
         ((*MADE, "--failures", "-1"), "0 or more"),
-        ((*MADE, "--load", "0"), "no work can be made up: load is 0"),
+        ((*MADE, "--load", "0"), "no jobs can be generated: load is 0"),
         (("slurm-classic", "--generate", "1d"), "shares by slurm"),
     ],
 )

@@ -83,7 +83,7 @@ def test_what_is_not_kueues_decision_is_refused(name: str, message: str, hint: s
 def test_task_governance_is_marked_as_we_read_it() -> None:
     loaded = environment("prod")
     policy = policy_of(loaded, environment_types(loaded.instance_types))
-    assert "as we read it" in policy.assumptions[0]
+    assert "by podwright's reading" in policy.assumptions[0]
     assert policy.configuration["fairSharing"]["preemptionStrategies"]
 
 

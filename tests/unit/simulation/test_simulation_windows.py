@@ -84,7 +84,7 @@ def test_work_waits_for_a_window_and_is_stopped_at_its_end() -> None:
         (GAP - DAY, GAP - 1800, NODES_GONE),
         (AGAIN + 1, AGAIN + 1 + 2 * DAY - worked + 1800, "finished"),
     ]
-    assert any("nodes of h200 are there in the windows" in sentence for sentence in result.assumptions)
+    assert any("nodes of h200 exist in the windows" in sentence for sentence in result.assumptions)
 
 
 def test_what_there_is_follows_the_windows() -> None:
@@ -116,7 +116,7 @@ def test_the_gantt_shows_the_windows_that_it_touches() -> None:
 def test_a_plan_of_another_time_than_the_work_has_its_nodes_always(start: float) -> None:
     result = outcome(in_parts(), jobs(f"research,{start:.0f},1h,one,1,8,h200"))
     assert [run.ended for job in result.figures[0].outcome.jobs for run in job.runs] == ["finished"]
-    assert any("training plan h200-q1 is not of the time" in sentence for sentence in result.assumptions)
+    assert any("training plan h200-q1 has no window during the jobs" in sentence for sentence in result.assumptions)
 
 
 def test_moved_work_meets_the_windows() -> None:
@@ -144,7 +144,7 @@ def test_a_forecast_waits_for_the_next_window() -> None:
     result = continued(snapshot, made, planned, 3600, Assumptions())
     (run,) = result.jobs[-1].runs
     assert run.start == AGAIN + 1
-    assert next(following_sentences(snapshot, made, 0.0)).startswith("nodes of h200 are there in the windows")
+    assert next(following_sentences(snapshot, made, 0.0)).startswith("nodes of h200 exist in the windows")
     assert list(following_sentences(snapshot, environment("prod"), 0.0)) == []
     states = following_states(snapshot, made, types)
     assert [sum(item["kind"] == "Node" for item in state.objects) for state in states] == [4, 12, 4]

@@ -210,7 +210,7 @@ def test_a_group_that_is_turned_back_stops_the_others(
     assert len(simulated.calls) == 1
     output = capsys.readouterr()
     assert "RollbackComplete: Alarm loss went off" in " ".join(output.out.split())
-    assert "nothing was asked of the other groups" in output.out
+    assert "the other groups are unchanged" in output.out
 
 
 def test_an_update_that_is_under_way_is_followed_first(
@@ -253,7 +253,7 @@ def test_a_slurm_cluster_goes_at_once(simulated: UpgradeAccount, capsys: pytest.
     assert run("nodes", "--batch", "1", "--yes") == 2
     assert run("nodes", "--yes") == 0
     assert simulated.calls[0] == {"ClusterName": "prod", "InstanceGroups": [{"InstanceGroupName": "head"}]}
-    assert "small: all its nodes go at once" in capsys.readouterr().err
+    assert "small: all its nodes are replaced at the same time" in capsys.readouterr().err
 
 
 def test_idle_needs_to_see_jobs(
