@@ -34,8 +34,8 @@ def one_buyer(plan: TrainingPlan) -> Problems:
     if plan.arn and plan.purchase:
         yield Problem(
             "purchase",
-            "purchase is true beside an arn: a plan that exists is resolved and never bought",
-            "remove purchase; for one more plan write a section with another name",
+            "purchase is true and arn is set: podwright never buys an existing plan",
+            "remove purchase; to buy another plan, add a section with another name",
         )
 
 
@@ -157,7 +157,7 @@ def windows_hold_groups(environment: Environment) -> Problems:
                 ("training_plans", name, "windows"),
                 f"in {zone} the groups ask for {asked} = {total} instances, and no moment of the plan has more "
                 f"than {most} there",
-                "lower the counts, or give each zone of the plan a group of its own",
+                "lower the counts, or create a group for each zone of the plan",
             )
 
 
@@ -205,7 +205,7 @@ def reminders_have_recipients(environment: Environment) -> Problems:
     if environment.training_plans and not environment.plan_reminders.emails:
         yield Problem(
             ("plan_reminders", "emails"),
-            "nobody gets a mail before a training plan ends, and its instances go 30 minutes before that",
+            "no address gets a mail before a training plan ends; its instances are terminated 30 minutes before",
             "add addresses under plan_reminders.emails, or accept this and subscribe to the topic that the capacity "
             "stack prints",
         )

@@ -220,7 +220,7 @@ def file_systems_in_local_zone(environment: Environment) -> Problems:
         if is_local(name):
             yield Problem(
                 path,
-                f"{name} is a Local Zone, and nobody publishes which of them have OpenZFS",
+                f"{name} is a Local Zone, and AWS does not publish which of them offer OpenZFS",
                 "ask `aws fsx` or your account team before you deploy, or put it into an Availability Zone",
             )
 

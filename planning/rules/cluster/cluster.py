@@ -44,8 +44,8 @@ def documented_version(eks: Eks) -> Problems:
         )
         yield Problem(
             "version",
-            f"version is {eks.version}: with HyperPod it is {observed}, and a control plane goes back for "
-            f"a few days only",
+            f"version is {eks.version}: with HyperPod it is {observed}, and EKS rolls a control plane back "
+            f"for a few days only",
             f"use {_newest_documented()}",
         )
 
@@ -84,7 +84,7 @@ def private_range(eks: Eks) -> Problems:
         if eks.endpoint != "private" and any(IPv4Network(cidr).subnet_of(block) for block in UNROUTED):
             yield Problem(
                 ("public_cidrs", index),
-                f"{cidr} is a private or reserved range; nobody comes from there over the internet",
+                f"{cidr} is a private or reserved range; no request from the internet has such an address",
                 "give the public addresses of your gateways",
             )
 
@@ -142,7 +142,7 @@ def existing_network(environment: Environment) -> Problems:
     if existing and environment.network.vpc is None:
         yield Problem(
             ("cluster", "eks", "existing"),
-            f"{existing.name} lives in a VPC of its own, and the network would be a new one",
+            f"{existing.name} is in its own VPC, and this network would be another one",
             "adopt its VPC under `network: {vpc: …}`",
         )
 
@@ -247,7 +247,7 @@ def recovery(environment: Environment, types: Catalog) -> Problems:
         yield Problem(
             ("cluster", "node_recovery"),
             "node_recovery is none: HyperPod labels a faulty accelerated node and leaves it there",
-            "use automatic, unless somebody replaces nodes by hand",
+            "use automatic, unless you replace nodes by hand",
         )
 
 
@@ -350,7 +350,7 @@ def service_range(environment: Environment) -> Problems:
         if block.overlaps(IPv4Network(text)):
             yield Problem(
                 path,
-                f"service_cidr is {block}, which overlaps {text} of the VPC: services would hide what is there",
+                f"service_cidr is {block}, which overlaps {text} of the VPC: services would hide its addresses",
                 "choose a range outside of the VPC",
             )
 

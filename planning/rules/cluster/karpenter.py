@@ -40,7 +40,7 @@ def existing_groups(environment: Environment) -> Problems:
             yield Problem(
                 path,
                 f"{name} holds the add-ons, and Karpenter would remove its nodes when no pod needs them",
-                "leave it out; scale a group of its own for jobs",
+                "remove it; scale a separate group for jobs",
             )
         elif name in (karpenter.groups if karpenter else ())[:index]:
             yield Problem(path, f"{name} is named twice", "remove one")

@@ -243,7 +243,7 @@ def what_batch_lacks(environment: Environment) -> Problems:
                     ("training_job_queues", name, "quota", team_name),
                     f"{team_name} has weight {team.weight}; AWS Batch has no weights and gives idle capacity to those "
                     "who wait longest",
-                    "accept this, or keep them in queues of their own",
+                    "accept this, or keep them in separate queues",
                 )
 
 

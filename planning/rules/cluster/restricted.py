@@ -37,7 +37,7 @@ def _beside(environment: Environment) -> Iterator[_Beside]:
     cluster, platform = environment.cluster, environment.platform
     if environment.instance_groups:
         groups = listed(environment.instance_groups, "and")
-        other = "give them, or the restricted groups, an environment of their own"
+        other = "move them, or the restricted groups, to a separate environment"
         yield _Beside((_SECTION,), f"instance_groups has {groups}", other)
     if cluster.orchestrator != "eks":
         yield _Beside(("cluster", "orchestrator"), f"orchestrator is {cluster.orchestrator}", "use eks")

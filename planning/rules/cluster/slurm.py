@@ -224,9 +224,9 @@ def accounts_on_the_controller(environment: Environment) -> Problems:
     if on_slurm(environment) and environment.cluster.slurm.accounting is None and environment.protection == "retain":
         yield Problem(
             ("cluster", "slurm", "accounting"),
-            "job history and usage lie in MariaDB on the controller, and go with that node when it is replaced or "
+            "job history and usage are in MariaDB on the controller, and are lost when that node is replaced or "
             "gets new software",
-            "add `accounting: {}` for Aurora MySQL; a cluster cannot go back from there",
+            "add `accounting: {}` for Aurora MySQL; a cluster cannot return to MariaDB",
         )
 
 
@@ -238,7 +238,7 @@ def stable_controller(environment: Environment) -> Problems:
             what = f"training plan {group.plan}, which ends" if group.plan else "Spot, which AWS reclaims"
             yield Problem(
                 ("instance_groups", name, "capacity"),
-                f"controller group {name} is on {what}: no job starts until a new controller is there",
+                f"controller group {name} is on {what}: no job starts until a new controller runs",
                 "use a small on-demand group",
             )
 

@@ -67,7 +67,7 @@ def stable(environment: Environment, types: Catalog) -> Problems:
         where = f"training plan {group.plan}, which ends" if group.plan else "Spot, which AWS reclaims"
         yield Problem(
             (*_PATH, name, "capacity"),
-            f"system group {name} is on {where}: cluster DNS goes with it",
+            f"system group {name} is on {where}: cluster DNS stops with it",
             "use a small on-demand group",
         )
     elif group and group.deep_health_checks and accelerated(group, types):

@@ -25,8 +25,8 @@ def kai_lends_always(governance: Governance) -> Problems:
         if governance.engine == "kai" and team.share == "dont_lend" and team.quota:
             yield Problem(
                 ("teams", name, "share"),
-                f"share of {name} is dont_lend: KAI gives what a queue does not use to others, and takes it back as "
-                "soon as the queue asks for it",
+                f"share of {name} is dont_lend: KAI lends the idle resources of a queue, and reclaims them when "
+                "the queue needs them",
                 "use lend, which says that, or engine kueue, which can keep quotas idle",
             )
 
@@ -37,7 +37,7 @@ def kai_divides_always(governance: Governance) -> Problems:
     if governance.engine == "kai" and governance.teams and not governance.fair_share:
         yield Problem(
             "fair_share",
-            "fair_share is off: KAI divides what is idle among queues all the same, so each gets the same weight",
+            "fair_share is off: KAI still divides idle resources among queues, so each gets the same weight",
             "accept this, or use another engine",
         )
 
@@ -54,7 +54,7 @@ def kai_counts_no_neuron(environment: Environment, types: Catalog) -> Problems:
                 yield Problem(
                     ("governance", "teams", name, "quota"),
                     f"{name} has {shares[NEURON].nominal} Neuron devices of {flavor}; KAI's queues count GPUs, vCPU "
-                    "and memory, so the vCPU and memory that go with them are all that holds",
+                    "and memory, so only their vCPU and memory limit them",
                     "let jobs ask for vCPU in proportion, as podwright's do, or use engine kueue or yunikorn",
                 )
 
@@ -217,6 +217,6 @@ def kai_does_not_place(environment: Environment, types: Catalog) -> Problems:
                 ("jobs", name, "kind"),
                 f"kind is {job.kind}, whose operator names no scheduler in its pods: Kubernetes refuses those with "
                 "accelerators in a team's namespace, because KAI would not count them",
-                "take another kind, run it without a team in a namespace of its own, or use engine hyperpod, kueue or "
+                "use another kind, run it without a team in a separate namespace, or use engine hyperpod, kueue or "
                 "yunikorn",
             )

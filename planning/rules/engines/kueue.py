@@ -65,7 +65,7 @@ def taints_of_a_flavor(environment: Environment) -> Problems:
             yield Problem(
                 ("instance_groups", name, "taints"),
                 f"{name} has {len(group.taints)} taints, and a flavor of Kueue holds {most}",
-                "remove those that keep nobody away",
+                "remove taints that every team tolerates",
             )
 
 
@@ -200,7 +200,7 @@ def workers_of_a_manager(shared: MultiKueue) -> Problems:
     if shared.role == "worker" and shared.workers:
         yield Problem(
             "workers",
-            f"a worker hands no work on, and {listed(shared.workers, 'and')} are named as its workers",
+            f"a worker has no workers, and workers lists {listed(shared.workers, 'and')}",
             "remove them, or use role manager",
         )
 
@@ -232,7 +232,7 @@ def idle_at_the_manager(environment: Environment) -> Problems:
             yield Problem(
                 ("instance_groups", name),
                 f"{name} has {group.count} instances, and a manager hands all work to its workers",
-                "remove the group, or make a worker of a cluster of its own",
+                "remove the group, or create a separate worker cluster",
             )
 
 

@@ -32,8 +32,8 @@ def types_in_the_region(environment: Environment) -> Problems:
         yield Problem(
             (*_SETTINGS, "fallback"),
             f"CloudFormation's lists name {environment.region} for neither AWS::SageMaker::ComputeQuota nor "
-            "AWS::SageMaker::ClusterSchedulerConfig; where it has none, the deployment fails at the quotas, after "
-            "everything else",
+            "AWS::SageMaker::ClusterSchedulerConfig; if the region lacks them, the deployment fails at the quotas, "
+            "after everything else",
             "set fallback: [compute_quota, scheduler_config], or accept this when `podwright preflight` finds them",
         )
 

@@ -20,7 +20,7 @@ def yunikorn_lends_always(governance: Governance) -> Problems:
         if governance.engine == "yunikorn" and team.share == "dont_lend" and team.quota:
             yield Problem(
                 ("teams", name, "share"),
-                f"share of {name} is dont_lend: YuniKorn gives what is idle to others, and stops their work once "
+                f"share of {name} is dont_lend: YuniKorn lends idle resources, and stops the borrowers' jobs after "
                 f"{name} has waited below its guarantee for {governance.yunikorn.preemption_delay_seconds} s",
                 "use lend, which says that, or engine kueue, which can keep quotas idle",
             )
@@ -34,7 +34,7 @@ def yunikorn_has_no_weights(governance: Governance) -> Problems:
     if governance.engine == "yunikorn" and governance.fair_share and max(len(borrowing), len(departments)) > 1:
         yield Problem(
             "teams",
-            "the weights differ, and YuniKorn has none: what is idle goes to the queue that uses the least in "
+            "the weights differ, and YuniKorn has none: idle resources go to the queue that uses the least in "
             "proportion to its guarantee",
             "accept this, or use engine hyperpod, kueue or kai, which have weights",
         )
@@ -46,8 +46,8 @@ def yunikorn_divides_always(governance: Governance) -> Problems:
     if governance.engine == "yunikorn" and governance.teams and not governance.fair_share:
         yield Problem(
             "fair_share",
-            "fair_share is off: YuniKorn goes by use in proportion to the guarantee all the same, and by time only "
-            "among the jobs of one team",
+            "fair_share is off: YuniKorn still orders queues by use in proportion to the guarantee, and only the jobs "
+            "of one team by time",
             "accept this, or use another engine",
         )
 
@@ -128,8 +128,8 @@ def queues_of_others(governance: Governance) -> Problems:
     if governance.engine == "yunikorn" and settings.existing and not settings.other_queues:
         yield Problem(
             ("yunikorn", "existing"),
-            f"the cluster runs YuniKorn in {settings.existing} already, and no other_queues are named: its "
-            "configuration is one text, so queues that it has now go when podwright writes the teams'",
+            f"the cluster runs YuniKorn in {settings.existing} already, and other_queues is empty: its "
+            "configuration is one text, so its current queues are lost when podwright writes the teams'",
             f"copy them from `kubectl get configmap yunikorn-configs -n {settings.existing} -o yaml` to other_queues, "
             "or accept this if it has none",
         )

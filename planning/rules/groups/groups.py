@@ -38,8 +38,7 @@ def one_type(group: GroupBase) -> Problems:
     elif isinstance(group, InstanceGroup) and group.instance_type and group.instance_types:
         yield Problem(
             "instance_types",
-            f"instance_type is {group.instance_type} and instance_types is given as well; "
-            "SageMaker takes one of the two",
+            f"instance_type is {group.instance_type} and instance_types is set, too; SageMaker accepts one of the two",
             "keep instance_type, or put all types into instance_types",
         )
 

@@ -17,7 +17,7 @@ def one_entry(lifecycle: Lifecycle) -> Problems:
         )
     elif not lifecycle.on_create and not lifecycle.on_init_complete:
         yield Problem(
-            (), "neither on_create nor on_init_complete is given, so nothing would run", "name the entry script"
+            (), "neither on_create nor on_init_complete is set, so no script would run", "name the entry script"
         )
 
 

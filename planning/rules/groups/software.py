@@ -24,7 +24,7 @@ def something_to_install(software: NodeSoftware) -> Problems:
     if software.install != "verify" and not software.versions.items() and not software.packages:
         yield Problem(
             "install",
-            f"install is {software.install}, and no version is given under versions, so nothing is installed",
+            f"install is {software.install}, and versions is empty, so nothing is installed",
             "give versions, such as efa_installer: 1.50.0 and nccl: 2.31.2, or leave install at verify",
         )
 

@@ -47,7 +47,7 @@ def one_updater(group: InstanceGroup) -> Problems:
     if group.patching and group.scheduled_update:
         yield Problem(
             "scheduled_update",
-            "patching and scheduled_update both replace the node image at times of their own",
+            "patching and scheduled_update both replace the node image, at different times",
             "keep patching for security patches alone, or scheduled_update for every release",
         )
 

@@ -26,7 +26,7 @@ def cache_has_its_memory(environment: Environment) -> Problems:
         if cache and cache.shared == "tieredstorage" and not environment.cluster.checkpoint_memory_percent:
             yield Problem(
                 ("jobs", name, "kv_cache", "shared"),
-                "shared is tieredstorage, which lies in the memory that managed tiered checkpointing sets aside, and "
-                "the cluster sets none aside",
+                "shared is tieredstorage, which uses the memory that managed tiered checkpointing reserves, and "
+                "the cluster reserves none",
                 "add `cluster: {tiered_checkpoints: {memory_percent: 20}}`, or use redis",
             )

@@ -24,7 +24,7 @@ _OPERATORS: Final = {
     "pytorch": ("pytorch_jobs", "Kubeflow's training operator"),
     "ray": ("kuberay", "KubeRay"),
     "ray_cluster": ("kuberay", "KubeRay"),
-    "jobset": ("kubeflow_trainer", "the controller of JobSet, which comes with Kubeflow Trainer,"),
+    "jobset": ("kubeflow_trainer", "the controller of JobSet, which Kubeflow Trainer installs,"),
     "leader_worker_set": ("leader_worker_set", "LeaderWorkerSet's controller"),
     "nccl_test": ("mpi_jobs", "the MPI operator"),
     "mpi": ("mpi_jobs", "the MPI operator"),
@@ -110,8 +110,8 @@ def minimum_is_guaranteed(environment: Environment, types: Catalog) -> Problems:
                 yield Problem(
                     ("jobs", name, "elastic", "min_replicas"),
                     f"its {least} replicas at least ask for {in_words(resource, each * least)}; team {job.team} is "
-                    f"guaranteed {in_words(resource, nominal)} of {flavor}, and whoever lends the rest may take it "
-                    "back and stop the whole job",
+                    f"guaranteed {in_words(resource, nominal)} of {flavor}, and lenders of the rest may reclaim it "
+                    "and stop the whole job",
                     f"set min_replicas to {nominal // each}"
                     if nominal >= each
                     else "give the team a quota, or accept that the job stops then",
@@ -248,7 +248,7 @@ def keeps_its_checkpoints(environment: Environment) -> Problems:
         if path and not any(path == mount or path.startswith(f"{mount}/") for mount in job.mounts):
             yield Problem(
                 ("jobs", name, "checkpoints", "path"),
-                f"{path} is in none of the job's mounts, {listed(job.mounts, 'and')}, so it goes with the pod",
+                f"{path} is in none of the job's mounts, {listed(job.mounts, 'and')}, so it is deleted with the pod",
                 "mount a claim there, or at a folder above it",
             )
 

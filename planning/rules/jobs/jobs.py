@@ -353,8 +353,8 @@ def experts_stay_inside(environment: Environment, types: Catalog) -> Problems:
             yield Problem(
                 ("jobs", name, "parallelism", "expert"),
                 f"EP {layout.expert} × ETP {layout.expert_tensor or 1} are {layout.expert_ranks} ranks, and {domain} "
-                "ranks share an NVLink domain: tokens go to their experts over EFA, twice a layer",
-                "accept it where the experts fit into no domain, with a library for such exchange (DeepEP, or NCCL's "
+                "ranks share an NVLink domain: tokens reach their experts over EFA, twice per layer",
+                "accept it if the experts do not fit into a domain, with a library for it (DeepEP, or NCCL's "
                 f"alltoall measured by kind nccl_test); else use at most {domain}",
             )
 

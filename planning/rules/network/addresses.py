@@ -215,7 +215,7 @@ def subnets_of_a_group(environment: Environment) -> Problems:
             yield Problem(
                 path,
                 f"its {len(zones)} zones have {count} subnets of nodes together; a group takes {most} at most",
-                "place it in fewer zones, or give it `subnet_ids` of its own",
+                "place it in fewer zones, or give it separate `subnet_ids`",
             )
 
 
@@ -241,7 +241,7 @@ def address_usage_limit(environment: Environment, types: Catalog) -> Problems:
         yield Problem(
             ("network",),
             f"{sums} = {total:,} units of Network Address Usage; AWS raises the quota of a VPC to {most:,} at most",
-            "split the nodes over environments with networks of their own",
+            "split the nodes among environments with separate networks",
         )
 
 

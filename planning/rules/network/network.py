@@ -104,7 +104,7 @@ def secondary(network: Network) -> Problems:
         # Each pair once, found at the later of the two.
         for _, other in ranges[:position]:
             if block.overlaps(other):
-                yield Problem(path, f"{block} overlaps {other}", "choose a range beside it")
+                yield Problem(path, f"{block} overlaps {other}", "choose another range")
 
 
 @rule("NET022", ERROR, on=Network, source="vpc-cidr")
@@ -141,8 +141,7 @@ def inside(network: Network) -> Problems:
     for subnet in strays(network) if planned(network) and network.vpc is None else ():
         yield Problem(
             subnet_path(network, subnet),
-            f"{subnet.block} lies in none of the VPC's ranges, "
-            f"{listed((block for _, block in _ranges(network)), 'and')}",
+            f"{subnet.block} is in none of the VPC's ranges, {listed((block for _, block in _ranges(network)), 'and')}",
             "add its range to secondary_cidrs, or choose another",
         )
 
@@ -194,7 +193,7 @@ def public_range(network: Network) -> Problems:
         if not any(block.subnet_of(each) for each in (*PRIVATE, _CARRIER)):
             yield Problem(
                 path,
-                f"{block} belongs to somebody on the internet, whom nodes can then not reach",
+                f"{block} is a public range, whose owner nodes could then not reach",
                 f"use a range of {listed((*PRIVATE, _CARRIER))}",
             )
 
@@ -289,7 +288,7 @@ def separate_subnets(network: Network) -> Problems:
                 ("vpc", "subnets", zone, "control_plane"),
                 f"{subnets.nodes} holds nodes too: when they have used up its addresses, "
                 "the control plane cannot be upgraded",
-                "give the control plane a small subnet of its own",
+                "give the control plane a separate small subnet",
             )
 
 

@@ -34,7 +34,7 @@ def no_threshold(settings: Observability) -> Problems:
         if alert and alert.minutes is not None and "$threshold" not in alert.expression:
             yield Problem(
                 ("alerts", "thresholds", name),
-                f"{name} fires whenever what it looks at is there; it has no threshold",
+                f"{name} has no threshold: it fires if the condition exists",
                 f"remove it, or silence {name}",
             )
 
@@ -47,7 +47,7 @@ def manager_of_others(settings: Observability) -> Problems:
         yield Problem(
             "alerts",
             f"alerts on metrics go to the alert manager of {settings.workspace}, whose definition podwright does not "
-            "change; those named here hear of the cluster's events and of the budget alone",
+            "change; the addresses here only get the cluster's events and the budget's messages",
             "merge what `podwright alerts ENV --alert-manager` prints into its definition, and accept this",
         )
 

@@ -23,9 +23,9 @@ def budget_below_what_stands(environment: Environment) -> Problems:
         least = "" if sums.exact else "at least "
         yield Problem(
             ("observability", "budget_usd_per_month"),
-            f"the budget is ${budget:,}, and what stands there at the full count of all groups costs {least}"
+            f"the budget is ${budget:,}, and the environment with the full count of all groups costs {least}"
             f"${billed:,.0f} a month",
-            f"raise it, or accept this where groups are rarely full; see `podwright cost {environment.name}`",
+            f"raise it, or accept this if groups are rarely full; see `podwright cost {environment.name}`",
         )
 
 
@@ -37,7 +37,7 @@ def too_many_addresses(settings: Observability) -> Problems:
     if settings.budget_usd_per_month and chat and len(alerts.emails) > MAX_ADDRESSES:
         yield Problem(
             ("alerts", "emails"),
-            f"emails are {len(alerts.emails)}; beside a chat channel a budget tells {MAX_ADDRESSES} addresses at most",
+            f"emails are {len(alerts.emails)}; with a chat channel, a budget has at most {MAX_ADDRESSES} addresses",
             "use a mailing list",
         )
 

@@ -34,7 +34,7 @@ def somebody_elses_workspace(settings: Observability) -> Problems:
         if getattr(settings, name) != getattr(default, name):
             yield Problem(
                 name,
-                f"{name} is given, and the workspace {settings.workspace} belongs to somebody else",
+                f"{name} is set, and podwright does not own the workspace {settings.workspace}",
                 f"remove {name}, or remove workspace so that podwright creates one",
             )
 

@@ -117,7 +117,7 @@ def ranges_of_neighbours(view: ProjectView) -> Problems:
                 (name, "network", *(("vpc", "cidr") if adopted else ("cidr",))),
                 f"the network overlaps with {listed(others, 'and')} in {region} of account {account}; such "
                 "networks can never be connected, neither by peering nor by a transit gateway",
-                "give it a range of its own before the first deployment, or accept this",
+                "give it another range before the first deployment, or accept this",
             )
 
 
@@ -134,7 +134,7 @@ def bought_by_each(view: ProjectView) -> Problems:
         if len(names) > 1:
             yield Problem(
                 (names[-1], "training_plans", plan, "purchase"),
-                f"{location} says purchase: true, and {listed(names, 'and')} extend it: each buys a plan of its own",
+                f"{location} says purchase: true, and {listed(names, 'and')} extend it: each buys its own plan",
                 "move the plan into the environment that needs it, or accept this if each of them does",
             )
 
@@ -162,5 +162,5 @@ def one_plan_for_many(view: ProjectView) -> Problems:
                 (name, "training_plans", plan, "arn"),
                 f"{arn} has {most} instances, and its environments want {total} together: {listed(taken, 'and')}; who "
                 "comes later gets none",
-                "lower the counts, or use a plan of its own",
+                "lower the counts, or use a separate plan",
             )

@@ -90,7 +90,7 @@ def _not_of_slurm(environment: Environment, types: Catalog) -> Problems:
         if budget.when_reached != "hold":
             yield Problem(
                 (*path, "when_reached"),
-                f"{budget.when_reached}: Slurm only refuses to start what no longer fits, and tells nobody",
+                f"{budget.when_reached}: Slurm only refuses to start jobs that no longer fit, without a message",
                 "write `when_reached: hold`",
             )
         if budget.period == "week":
@@ -99,7 +99,7 @@ def _not_of_slurm(environment: Environment, types: Catalog) -> Problems:
         elif len(periods) > 1:
             yield Problem(
                 (*path, "period"),
-                f"Slurm begins the hours of all accounts anew at once, and budgets have {listed(periods, 'and')}",
+                f"Slurm resets the hours of all accounts at the same time, and budgets have {listed(periods, 'and')}",
                 "give all budgets the same period",
             )
         if neuron:
@@ -137,8 +137,8 @@ def forgotten_hours(environment: Environment) -> Problems:
     if on_slurm(environment) and known and not several_controllers(environment):
         yield Problem(
             ("governance", "teams", next(iter(known)), "budget"),
-            "slurmctld keeps the used hours on the controller's root volume, which an update of its software renews: "
-            "budgets then begin anew within a period",
+            "slurmctld keeps the used hours on the controller's root volume, which an update of its software replaces: "
+            "budgets then restart within a period",
             "use two controllers, which share a folder for them; or update the controller at the end of a period",
         )
 

@@ -54,7 +54,7 @@ def folders_of_two(environment: Environment) -> Problems:
                 (*_TEAMS, team, "access", "storage", name, "path"),
                 f"{team} writes in {two.path} and {first} in {one.path} of {two.file_system}: each can change and "
                 "delete what the other has there",
-                "give each team a folder of its own, or make one of the claims read_only",
+                "give each team its own folder, or make one of the claims read_only",
             )
 
 

@@ -53,8 +53,8 @@ def nobody_lends(environment: Environment, types: Catalog) -> Problems:
             others = len(quota_policy.teams) - 1
             yield Problem(
                 ("governance", "teams", name, specified[0]),
-                f"{name} may borrow, and {'none of the others lends' if others else 'there is no other team'}; nor is "
-                "there shared capacity that no quota holds",
+                f"{name} may borrow, and {'no other team lends' if others else 'is the only team'}; "
+                "all capacity is in quotas",
                 "add a team that lends, leave capacity without quota, or remove this",
             )
 
@@ -144,9 +144,7 @@ def no_circle(governance: Governance) -> Problems:
             way.append(parent)
         if parent == name:
             yield Problem(
-                ("departments", name, "parent"),
-                f"{' is part of '.join([*way, name])}",
-                "let one of them stand on its own",
+                ("departments", name, "parent"), f"{' is part of '.join([*way, name])}", "remove one of the references"
             )
 
 
@@ -233,7 +231,7 @@ def weights_without_fair_share(governance: Governance) -> Problems:
     if specified and not governance.fair_share:
         yield Problem(
             "fair_share",
-            f"fair_share is off: what is idle goes to who asks first, and weights of {listed(specified, 'and')} count "
-            "nowhere",
+            f"fair_share is off: idle resources go to the first request, and the weights of {listed(specified, 'and')} "
+            "have no effect",
             "turn it on, or remove the weights",
         )

@@ -114,8 +114,8 @@ def priority_twice(governance: Governance) -> Problems:
         if (first := observed.setdefault(weight, name)) != name:
             yield Problem(
                 ("priorities", name),
-                f"{name} and {first} both have weight {weight}, so neither goes before the other",
-                "give each class a weight of its own, or accept this",
+                f"{name} and {first} both have weight {weight}, so neither has precedence",
+                "give each class a different weight, or accept this",
             )
 
 
@@ -159,7 +159,7 @@ def ids_once(environment: Environment) -> Problems:
                 yield Problem(
                     (section, name, "uid") if section == "users" else (section, name),
                     f"{number} is the id of {first} already; a user's id is that of a group of the user's own too",
-                    "give each an id of its own",
+                    "give each a different id",
                 )
 
 

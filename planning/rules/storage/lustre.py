@@ -169,7 +169,7 @@ def repository_paths(lustre: Lustre) -> Problems:
                 yield Problem(
                     ("repositories", index, "path"),
                     f"{later.path} overlaps {earlier.path}; a folder belongs to one repository",
-                    "choose folders beside each other",
+                    "choose separate folders",
                 )
 
 
@@ -221,7 +221,7 @@ def single_copy(lustre: Lustre) -> Problems:
     if _new_ssd(lustre) and not lustre.backups and not any(each.export_events for each in lustre.repositories):
         yield Problem(
             (),
-            "the file system has neither backups nor an export to S3: what only it holds is lost with its zone",
+            "the file system has neither backups nor an export to S3: if its zone is lost, its data are lost",
             "write checkpoints to S3, or add `backups: {}`",
         )
 

@@ -149,7 +149,7 @@ def endpoint_range(environment: Environment) -> Problems:
             yield Problem(
                 ("storage", "home", "openzfs", "endpoint_cidr"),
                 f"endpoint_cidr is {specified}, which overlaps {subnet.block}, a subnet of {subnet.zone}",
-                "choose a range beside all subnets, or leave it out and FSx chooses one",
+                "choose a range outside of all subnets, or leave it out and FSx chooses one",
             )
 
 
@@ -163,7 +163,7 @@ def mount_once(storage: Storage) -> Problems:
                 yield Problem(
                     path,
                     f"{mount} overlaps {other}, where another file system is mounted; one would hide the other",
-                    "give each file system a mount point beside the others",
+                    "give each file system a separate mount point",
                 )
         observed.append(mount)
 
@@ -222,7 +222,7 @@ def mount_point(storage: Storage) -> Problems:
             yield Problem(
                 path,
                 f"mount is {mount}; the node itself uses {(hidden + around)[0]}",
-                "mount it at /fsx, /home or a folder of its own",
+                "mount it at /fsx, /home or another folder",
             )
 
 
@@ -300,7 +300,7 @@ def home_backups(environment: Environment) -> Problems:
     if home and home.openzfs.backup_days == 0 and home.openzfs.existing is None and environment.protection == "retain":
         yield Problem(
             ("storage", "home", "openzfs", "backup_days"),
-            "backup_days is 0: nothing brings back what somebody deletes",
+            "backup_days is 0: deleted files cannot be restored",
             "keep at least 7 days",
         )
 
