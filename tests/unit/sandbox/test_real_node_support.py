@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
-from unittest.mock import Mock
+from unittest.mock import ANY, Mock
 
 import pytest
 
@@ -250,31 +250,33 @@ def test_nodes_of_a_deleted_cluster_are_free_again_even_if_they_do_not_stop(
     assert planes.real_nodes.take().count == 2
 
 
-def test_a_cluster_that_is_deleted_while_it_gets_its_nodes_keeps_none(
+def test_a_cluster_is_not_deleted_while_it_gets_its_nodes(
     planes: ControlPlanes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    closed, threads = list[bool](), list[threading.Thread]()
+    locked, granted = list[bool](), list[Offer]()
 
-    def real_nodes(folder: Path, *_: object) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        threads.append(threading.Thread(target=planes.delete, args=AT))
-        threads[0].start()
-        # The deletion has to wait: without a lock it has ended by then.
-        threads[0].join(0.2)
+    def real_nodes(*_: object) -> None:
+        other = threading.Thread(target=lambda: locked.append(not planes._following.acquire(blocking=False)))
+        other.start()
+        other.join()
 
     def followers(*arguments: Any) -> Any:
-        granted = next(item for item in arguments if isinstance(item, Offer))
-        return Mock(granted=granted, close=lambda: closed.append(True), real_nodes=None, real_pods=None)
+        granted.extend(item for item in arguments if isinstance(item, Offer))
+        return Mock(granted=granted[0], real_nodes=None, real_pods=None)
 
     monkeypatch.setattr(control_planes, "RealNodes", real_nodes)
     monkeypatch.setattr("podwright.sandbox.eks.control_planes._Followers.of", followers)
     planes.planes[AT] = Mock(pins=pins(), restart_ended=list)
     planes.follow(cast(Any, None))
-    threads[0].join()
-    assert closed == [True]
+    assert (locked, len(granted)) == ([True], 1)
+    for end in (lambda: planes.delete(*AT), planes.stop):
+        planes._following = Mock()
+        end()
+        planes._following.acquire.assert_called_once_with(timeout=ANY)
+        planes._following.release.assert_called_once_with()
     assert planes.real_nodes.take().count == 2
-    assert planes._followers == {}
-    assert not planes.is_real(*AT)
+    planes.follow(cast(Any, None))
+    assert planes._followers == {}, "a deleted cluster gets no nodes"
 
 
 def test_the_nodes_of_a_cluster_are_those_that_it_got(planes: ControlPlanes, monkeypatch: pytest.MonkeyPatch) -> None:

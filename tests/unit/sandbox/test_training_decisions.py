@@ -209,6 +209,19 @@ def test_a_pod_that_takes_its_time_to_end_is_counted_once() -> None:
     assert (cluster.state, cluster.manifest["status"]["restartCount"]) == ("Running", 1)
 
 
+def test_a_deleted_pod_that_fails_before_it_is_gone_is_counted_once() -> None:
+    cluster = Cluster(part("pods", 1))
+    cluster.settle()
+    deleted = cluster.pods["job-pods-0"]
+    deleted["metadata"]["deletionTimestamp"] = written(START)
+    cluster.decide()
+    cluster.run("Failed")
+    cluster.decide()
+    del cluster.pods["job-pods-0"]
+    cluster.settle()
+    assert (cluster.state, cluster.manifest["status"]["restartCount"]) == ("Running", 1)
+
+
 def test_a_pod_whose_node_has_vanished_is_made_again_and_is_no_restart() -> None:
     cluster = Cluster(part("pods", 1))
     cluster.settle()
