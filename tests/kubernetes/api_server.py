@@ -104,6 +104,19 @@ class ApiServer:
         listed = {"apiVersion": api_version, "kind": kind, "metadata": {"namespace": namespace}}
         return self._send("GET", self._path(listed))["items"]
 
+    def log(self, pod: Object) -> str:
+        """The logs of a pod's containers that have started. A process of kubectl would take a tenth of a CPU second."""
+        logs: list[str] = []
+        for container in (*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"]):
+            path = self._path({"apiVersion": "v1", "kind": "Pod"} | pod, pod["metadata"]["name"], "log")
+            try:
+                logs.append(self._read("GET", path, query=[("container", container["name"])]))
+            except ApiException as error:
+                # The container or its node does not run, or the pod was deleted.
+                if error.status not in (400, 404, 500, 502):
+                    raise
+        return "".join(logs)
+
     def delete(self, item: Object) -> None:
         """Delete an object at once, whatever its finalizers wait for; none is as good."""
         path = self._path(item, item["metadata"]["name"])
@@ -147,11 +160,21 @@ class ApiServer:
         query: list[tuple[str, str]] | None = None,
         form: str = "application/merge-patch+json",
     ) -> Object:
+        return json.loads(self._read(method, path, body, query, form))
+
+    def _read(
+        self,
+        method: str,
+        path: str,
+        body: Object | None = None,
+        query: list[tuple[str, str]] | None = None,
+        form: str = "application/merge-patch+json",
+    ) -> str:
         headers = {"Accept": "application/json", "Content-Type": form if method == "PATCH" else "application/json"}
         answer = self._client.call_api(
             path, method, {}, query or [], headers, body=body, auth_settings=["BearerToken"], _preload_content=False
         )
-        return json.loads(answer[0].data if isinstance(answer, tuple) else answer.data)
+        return (answer[0].data if isinstance(answer, tuple) else answer.data).decode()
 
 
 def _dry(run: bool) -> list[tuple[str, str]]:

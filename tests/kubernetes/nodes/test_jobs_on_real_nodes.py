@@ -103,8 +103,7 @@ def pods(cluster: Cluster) -> list[Object]:
 
 def printed(cluster: Cluster) -> list[str]:
     """The lines of all pods' logs that ranks print."""
-    names = [pod["metadata"]["name"] for pod in pods(cluster)]
-    logs = [cluster.kubectl("logs", name, f"--namespace={TEAM}", "--all-containers") for name in names]
+    logs = map(cluster.server.log, pods(cluster))
     # Two processes of a container may write into one line.
     return sorted(line for log in logs for line in LINE.findall(log))
 
