@@ -220,3 +220,11 @@ def test_a_training_job_comes_into_a_queue_by_batch() -> None:
     named = [(page, text) for page in PAGES for text in paragraphs(page, words)]
     assert named
     assert_none(item for item in named if "SubmitServiceJob" not in item[1])
+
+
+def test_examples_destroy_their_process_group() -> None:
+    """Otherwise a rank may abort when it ends, and its job starts again."""
+    files = [*ROOT.glob("environments/**/*.yaml"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/**/*.py")]
+    created = {file: text for file in files if "init_process_group(" in (text := file.read_text(encoding="utf-8"))}
+    assert len(created) >= 3
+    assert [file for file, text in created.items() if "destroy_process_group(" not in text] == []
