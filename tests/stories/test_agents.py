@@ -89,6 +89,7 @@ async def create(talk: Conversation) -> None:
     edit = await talk.call("propose_environment", difference, **arguments)
     await talk.call("write_edit", environment="demo", edit_id=edit["edit_id"])
     plan = await talk.call("diff", environment="demo")
+    assert "plan_id" in plan, plan
     talk.types("demo")
     await talk.call("deploy", environment="demo", plan_id=plan["plan_id"])
     await talk.call("status", nodes, environment="demo")
