@@ -105,7 +105,7 @@ def _effect_lines(document: dict[str, Any]) -> list[str]:
         f"Resources: {numbers or 'none'}.",
         f"Nodes renewed or gone: {_some(nodes)}.",
         f"Data at risk: {_some(data)}.",
-        f"Time: {least} to {most} minutes, by AWS's published durations.",
+        f"Time: {least} to {most} minutes, without steps of unpublished duration.",
     ]
 
 

@@ -115,7 +115,7 @@ class ScalePlan:
                 reasons.append(f"you may not see the jobs of {', '.join(hidden)}; --stop-jobs stops them unseen")
         if self.changes:
             reasons += [
-                f"the deployment needs the approval of {need.name} ({need.id}): {need.why}"
+                f"{need.name} needs an approval ({need.id}): {need.why}"
                 for need in self.changes.approvals
                 if need.refused and not need.approved
             ]

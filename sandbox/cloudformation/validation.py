@@ -25,7 +25,6 @@ from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ..protocol.json_objects import JsonObject, with_shared_text
 from . import parameters, schemas
 from .evaluate import KNOWN_AFTER_APPLY, Evaluator
-from .fast_rules import speed_up
 from .graph import order
 from .scope import PlannedScope
 from .stack import Stack, StackRequest
@@ -35,7 +34,8 @@ from .stack import Stack, StackRequest
 # The others keep no memory of what they saw, so a rule serves all templates.
 _IGNORED_RULES = ["W", "I", "E3644", "E3022", "E3060", "E3064", "E3701"]
 
-_checking = threading.Lock()  # stacks are deployed side by side, and cfn-lint is not made for that
+_checking = threading.Lock()
+"""Lock for cfn-lint, which does not support threads; stacks are deployed in parallel."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,13 @@ class Failure:
 
 @lru_cache(maxsize=1)
 def property_rule() -> CloudFormationLintRule:
-    """The rule for properties, with its children."""
+    """Load cfn-lint's rules, and return the rule for properties with its child rules."""
     rules = get_rules([], _IGNORED_RULES, ["E"], {}, False)
-    rules.run(None, Template(None, {"Resources": {}}))  # wires the child rules
+    rules.run(None, Template(None, {"Resources": {}}))  # This connects rules with their child rules.
     for rule in rules:
         if isinstance(rule, CfnLintJsonSchema):
             # Lists of instance classes by region repeat few names: 34 MB become 9.
             rule._schema = with_shared_text(rule._schema)
-    speed_up(rules)
     return rules.rules["E3002"]
 
 

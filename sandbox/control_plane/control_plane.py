@@ -209,7 +209,10 @@ class ControlPlane:
     def apply_release(
         self, name: Name, settings: Mapping[str, Any] | None = None, expected: Iterable[Name] = ()
     ) -> None:
-        """Do the same without the start, for a chart that changes the configuration before `restart` starts it."""
+        """Apply the release of an operator without a start, for charts that change its configuration before `restart`.
+
+        The arguments and errors are those of `install`.
+        """
         if name in self.operators:
             return
         self._require(name)
@@ -218,10 +221,10 @@ class ControlPlane:
         objects = release(item, self._parts[name], settings)
         # The deletion of an earlier installation may not have ended.
         wait_deleted(self.kubeconfig, objects)
-        has_new_kinds = self._define(item)
+        has_new_kinds = self._define(item, objects)
         # Kueue discovers kinds when it starts, and retries missing ones only every two minutes.
-        for other in expected if name == "kueue" else ():
-            self._define(operator(other, components.ports))
+        for other in (operator(each, components.ports) for each in expected if name == "kueue"):
+            self._define(other, release(other, self._parts[other.name]))
         apply(self.kubeconfig, on_loopback([entry for entry in objects if entry["kind"] != KIND], item.services))
         with self._lock:
             if name == "kuberay":
@@ -230,9 +233,9 @@ class ControlPlane:
                 self._restart(operator("kueue", components.ports))
             self._write_operators([*self.operators, name])
 
-    def _define(self, item: Operator) -> bool:
-        """Apply the definitions of an operator's kinds. Returns True if the API server did not serve all of them."""
-        definitions = [entry for entry in release(item, self._parts[item.name]) if entry["kind"] == KIND]
+    def _define(self, item: Operator, objects: Iterable[Manifest]) -> bool:
+        """Apply the definitions among an operator's objects. Returns True if the API server did not serve all kinds."""
+        definitions = [entry for entry in objects if entry["kind"] == KIND]
         is_new = not are_served(self.kubeconfig, definitions)
         # They change only with the version of podwright, and a second application takes seconds of processor time.
         if is_new or item.name not in self._defined:

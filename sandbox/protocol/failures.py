@@ -32,11 +32,14 @@ def readable(application: Application) -> Application:
         try:
             return application(environ, start_response)
         except NotImplementedError as error:
+            # moto's answer to operations that it lacks.
             return answer(environ, "NotImplemented", f"{error} (sandbox)")(environ, start_response)
-        except ReadTimeoutError:  # the answer that a fault of the sandbox lets nobody hear
+        except ReadTimeoutError:
+            # A fault of the sandbox drops the response.
             environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
             return []
-        except ClientError as error:  # a service of ours asked another one
+        except ClientError as error:
+            # The error of a call from one of podwright's services to another.
             detail = error.response["Error"]
             return answer(environ, detail["Code"], detail["Message"])(environ, start_response)
         except Exception as error:  # noqa: BLE001 - the caller gets it, the log its traceback

@@ -34,7 +34,7 @@ def no_threshold(settings: Observability) -> Problems:
         if alert and alert.minutes is not None and "$threshold" not in alert.expression:
             yield Problem(
                 ("alerts", "thresholds", name),
-                f"{name} has no threshold: it fires if the condition exists",
+                f"{name} has no threshold: it fires whenever its condition is true",
                 f"remove it, or silence {name}",
             )
 

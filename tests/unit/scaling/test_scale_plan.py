@@ -227,7 +227,7 @@ def test_findings_block_as_they_do_in_a_deployment(account: Account) -> None:
 
 def test_harm_elsewhere_in_the_file_blocks_before_a_node_goes(account: Account) -> None:
     account.needs = [SimpleNamespace(refused=True, approved=False, name="lustre", id="CHG001", why="it is replaced")]
-    assert "needs the approval of lustre (CHG001): it is replaced" in planned(3, "i-1").blocked[0]
+    assert "lustre needs an approval (CHG001): it is replaced" in planned(3, "i-1").blocked[0]
 
 
 def test_what_hyperpod_keeps_is_told_and_goes_the_next_time(account: Account) -> None:
