@@ -103,7 +103,7 @@ def compare(account: Account, environment: Environment, project: Path) -> Compar
             words = (
                 "added outside of the stack"
                 if change == "added"
-                else "removed outside of the stack: EFA and Lustre hang without it"
+                else "removed outside of the stack: traffic of EFA and Lustre needs this rule"
             )
             template, live = (None, str(rule)) if change == "added" else (str(rule), None)
             drifts.append(Drift(group.stack, group.logical_id, rules.GROUP, f"{id} rule", template, live, False, words))

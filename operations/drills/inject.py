@@ -105,7 +105,7 @@ def inject(kind: DrillKind, node: Node, before: Snapshot, kubectl: Kubectl, imag
     except Refused as refused:
         raise CommandError(
             f"the fault could not be made: {refused}",
-            "fix this first; if Kubernetes did not answer in time, the fault may have happened nevertheless",
+            "fix this first; after a timeout, see in `podwright status` whether the fault happened",
         ) from None
 
 

@@ -53,8 +53,8 @@ class Kubectl:
         Args:
             arguments: Its arguments.
             specified: Its standard input.
-            repeatable: If the API server was too busy to answer, kubectl runs again. Use False if a second run would
-                change more than the first, which the server may have completed.
+            repeatable: Run kubectl again if the API server did not answer in time. Use False for a change that must
+                not happen twice, since the server may have completed the first request.
 
         Raises:
             Refused: kubectl failed; the text is its error message.

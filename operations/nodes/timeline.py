@@ -123,7 +123,7 @@ class Timeline:
 
     def _labelled(self, now: Snapshot) -> bool:
         if now.sees_kubernetes and now.health is not None:
-            # HyperPod removes the label after a reboot, which may be over before the next read.
+            # A reboot removes the label, and may end before the next read. So another boot id counts as the label.
             return now.health != HEALTHY or self._has_rebooted(now)
         # Without a label, the first observable change is that the node is away.
         return self._away(now)

@@ -41,7 +41,7 @@ from .summary import duration as in_words
 from .summary import print_summary
 from .trace_files import trace_of
 
-_MONOTONE: Final = "more is never worse; if it is worse somewhere, the number still suffices, and one less does not"
+_MONOTONE: Final = "more never lengthens waits; otherwise, a smaller number may suffice, too"
 _UNITS: Final = {"quota": "instances guaranteed", "borrow": "percent that may be borrowed", "nodes": "nodes"}
 
 

@@ -43,10 +43,11 @@ _IN_WINDOWS: Final = (
     "one node gets another if there is room, and one that loses more stops at once and waits again"
 )
 _OUT_OF_WINDOWS: Final = (
-    "training plan {} has no window during the jobs, so its nodes always exist; --at moves the jobs"
+    "training plan {} has no window at the time of the jobs, so its nodes always exist here; --at moves the "
+    "time of the jobs"
 )
 _IN_FORCE: Final = "override {} is deployed from {} to {}"
-_NOT_IN_FORCE: Final = "override {} has no time during the jobs, so it is never in force; --at moves the jobs"
+_NOT_IN_FORCE: Final = "override {} does not apply at the time of the jobs; --at moves the jobs"
 Object = Mapping[str, Any]
 
 

@@ -197,8 +197,8 @@ class ControlPlane:
         Args:
             name: The operator.
             settings: Changes of the release's configuration, by key.
-            expected: Operators that will be installed later. Kueue then starts with their kinds, and is not restarted
-                for them.
+            expected: Operators that will be installed later. If the operator is Kueue, their kinds are applied first:
+                Kueue discovers kinds when it starts, and so needs no restart for them.
 
         Raises:
             CommandError: Its part is not installed, its objects are refused, or it does not get ready.
@@ -209,9 +209,9 @@ class ControlPlane:
     def apply_release(
         self, name: Name, settings: Mapping[str, Any] | None = None, expected: Iterable[Name] = ()
     ) -> None:
-        """Apply the release of an operator without a start, for charts that change its configuration before `restart`.
+        """Apply an operator's objects, and do not start its process: its chart may change the configuration first.
 
-        The arguments and errors are those of `install`.
+        `restart` starts it. The arguments and errors are those of `install`.
         """
         if name in self.operators:
             return

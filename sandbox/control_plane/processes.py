@@ -158,13 +158,13 @@ class Processes:
     def running(self) -> list[Running]:
         """Living processes in the order of their start.
 
-        Without the folder, or if it was deleted and is another program's now, only those of this program.
+        If the folder was deleted, only those of this program, also if another program has a folder at its path now.
         """
-        items = dict.fromkeys([*(self._recorded() or ()), *self._started])
+        items = dict.fromkeys([*(self._read_record() or ()), *self._started])
         return [item for item in items if is_alive(item)]
 
-    def _recorded(self) -> list[Running] | None:
-        """Return the processes on record; None if another program wrote the record after this one started some."""
+    def _read_record(self) -> list[Running] | None:
+        """Return the processes in the record file; None if another program has replaced it since the last start."""
         try:
             rows = json.loads((self._folder / _RECORD).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -241,7 +241,7 @@ class Processes:
 
     def stop(self, *names: str) -> None:
         """Stop the recorded processes with these names, or all of them. Processes with data stop last."""
-        is_own, running = self._recorded() is not None, self.running
+        is_own, running = self._read_record() is not None, self.running
         stopped = [item for item in running if not names or item.name in names]
         self._components = {name: item for name, item in self._components.items() if names and name not in names}
         for holds_data, seconds in _STOP_SECONDS.items():

@@ -131,7 +131,7 @@ class ControlPlanes:
     _environments: dict[tuple[str, str], str] = field(default_factory=dict)
     _followers: dict[tuple[str, str], "_Followers"] = field(default_factory=dict)
     _following: threading.RLock = field(default_factory=threading.RLock)
-    """Lock of a cluster's followers, so that none is created or starts a node while the cluster is deleted."""
+    """Held while `follow` updates the nodes of a cluster, so that the cluster is not deleted meanwhile."""
 
     def note_needs(self, needs: Mapping[str, Sequence[str]]) -> None:
         """Record the parts that clusters need, by the name of their environment or of an existing cluster."""
@@ -237,7 +237,7 @@ class ControlPlanes:
         return plane.chart(name) if plane else None
 
     def start_operators(self, region: str, cluster: str, owner: str, changed: JsonObject | None = None) -> None:
-        """Start operators, or restart them after a change of their configuration, with `changed` settings.
+        """Start the processes of operators whose release is applied, or restart them with a changed configuration.
 
         Raises:
             CommandError: One does not become ready.
@@ -294,8 +294,11 @@ class ControlPlanes:
         followers.compute_domains.follow(followers.kubelets.instance_types)
 
     @contextmanager
-    def _following_paused(self) -> Iterator[None]:
-        """Wait until no cluster is being followed, but not for long: its API server may not answer."""
+    def _pause_following(self) -> Iterator[None]:
+        """Keep `follow` from updating nodes in the `with` block, which starts after 20 seconds at the latest.
+
+        The API server of a cluster that is being followed may never answer.
+        """
         is_paused = self._following.acquire(timeout=_PATIENCE_SECONDS)
         try:
             yield
@@ -344,7 +347,7 @@ class ControlPlanes:
 
     def delete(self, region: str, cluster: str) -> None:
         """Stop a cluster's control plane and delete its data."""
-        with self._following_paused():
+        with self._pause_following():
             if followers := self._followers.pop((region, cluster), None):
                 try:
                     followers.close()
@@ -359,9 +362,9 @@ class ControlPlanes:
 
     def stop(self) -> None:
         """Stop all control planes at the same time. Their data remain."""
-        with self._following_paused():
+        with self._pause_following():
             planes = list(self.planes.values())
-            # They are followed no more.
+            # `follow` then ignores them.
             self.planes.clear()
             for followers in self._followers.values():
                 followers.close()

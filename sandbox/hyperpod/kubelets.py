@@ -83,7 +83,7 @@ class Kubelets:
             self._real.follow({name: node for name, node in expected.items() if name in real})
 
     def _real_names(self, service: NodeService, actual: Mapping[str, JsonObject]) -> set[str]:
-        """Return the names of the real nodes. Only new nodes become real: existing ones may have pods of kwok."""
+        """Return the names of the nodes with a real kubelet. A node is real from its creation on, or never."""
         if self._real is None:
             return set()
         real = {

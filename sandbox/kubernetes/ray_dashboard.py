@@ -1,8 +1,7 @@
-"""A proxy to the dashboards of Ray clusters, which KubeRay calls for the status of their jobs.
+"""The HTTP proxy of KubeRay's process, which requests the status of jobs from the dashboards of Ray clusters.
 
-KubeRay's process has this server as its HTTP proxy, so its requests to a dashboard's Service arrive here. If Ray runs
-in the head's pod, on a real node, its dashboard answers. Otherwise this server answers: the status of a job is that of
-the container that would submit it.
+If the head's pod runs Ray, on a real node, the proxy forwards a request to its dashboard. Otherwise Ray does not run,
+and the proxy answers itself: a job has the state of the head's container that submits it, which is simulated.
 """
 
 import json

@@ -29,6 +29,7 @@ def readable(application: Application) -> Application:
     """Return the application, with moto's errors converted to the caller's protocol."""
 
     def serve(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Serve one request."""
         try:
             return application(environ, start_response)
         except NotImplementedError as error:

@@ -70,7 +70,7 @@ class Plan:
     requests: Mapping[str, Request] = field(default_factory=dict)
     """Requests by the name of the pod."""
     uncounted_faults: tuple[str, ...] = ()
-    """Pods with failed or hanging processes that the operator must count as one restart of the job.
+    """Pods with failed or hanging processes, which the operator counts together as one restart of the job.
 
     It does not count a fault that it has counted before, or that follows from the loss of another pod.
     """

@@ -233,7 +233,8 @@ def _recorded(observed: Observed, desired: Mapping[str, NewPod], deleted: Sequen
     """Return the pods whose later loss counts as a restart; the operator's own deletions do not count."""
     known = {item["uid"] for item in observed.job.status.get("jobPods") or ()}
     pods = [observed.pods[name] for name in desired if name in observed.pods and name not in deleted]
-    # The next decision counts a recorded pod that is missing as lost. A deleted pod may have failed before it is gone.
+    # The next decision counts pods of this list that are missing as lost. One that is being deleted stays in the list,
+    # also if its containers have failed by now.
     return [item for item in pods if (item["metadata"]["uid"] in known if is_going(item) else phase(item) != "Failed")]
 
 

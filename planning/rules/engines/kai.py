@@ -53,8 +53,8 @@ def kai_counts_no_neuron(environment: Environment, types: Catalog) -> Problems:
             if NEURON in shares and shares[NEURON].nominal:
                 yield Problem(
                     ("governance", "teams", name, "quota"),
-                    f"{name} has {shares[NEURON].nominal} Neuron devices of {flavor}; KAI's queues count GPUs, vCPU "
-                    "and memory, so only their vCPU and memory limit them",
+                    f"{name} has {shares[NEURON].nominal} Neuron devices of {flavor}, which KAI's queues do not "
+                    "count: only the team's quota of vCPU and memory limits it",
                     "let jobs ask for vCPU in proportion, as podwright's do, or use engine kueue or yunikorn",
                 )
 

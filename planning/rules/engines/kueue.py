@@ -64,8 +64,8 @@ def taints_of_a_flavor(environment: Environment) -> Problems:
         if _on(environment, "kueue") and len(group.taints) > most:
             yield Problem(
                 ("instance_groups", name, "taints"),
-                f"{name} has {len(group.taints)} taints, and a flavor of Kueue holds {most}",
-                "remove taints that every team tolerates",
+                f"{name} has {len(group.taints)} taints, and a flavor of Kueue allows {most}",
+                "remove taints that all jobs tolerate, which keep no job away",
             )
 
 

@@ -53,9 +53,9 @@ def nobody_lends(environment: Environment, types: Catalog) -> Problems:
             others = len(quota_policy.teams) - 1
             yield Problem(
                 ("governance", "teams", name, specified[0]),
-                f"{name} may borrow, and {'no other team lends' if others else 'is the only team'}; "
-                "all capacity is in quotas",
-                "add a team that lends, leave capacity without quota, or remove this",
+                f"{name} may borrow, but {'no other team lends' if others else 'is the only team'} and quotas "
+                "cover all capacity: it cannot borrow anything",
+                "let a team lend, leave capacity without quota, or remove this setting",
             )
 
 

@@ -121,4 +121,4 @@ def test_work_of_another_time_meets_no_override() -> None:
     made = overridden()
     policy = policy_of(made, environment_types(made.instance_types))
     result = simulation([policy], read_trace("team,submitted,duration\nresearch,0,60\n", {}), decide, Assumptions())
-    assert any("override paper has no time during the jobs" in sentence for sentence in result.assumptions)
+    assert any("override paper does not apply at the time" in sentence for sentence in result.assumptions)

@@ -116,7 +116,9 @@ def test_the_gantt_shows_the_windows_that_it_touches() -> None:
 def test_a_plan_of_another_time_than_the_work_has_its_nodes_always(start: float) -> None:
     result = outcome(in_parts(), jobs(f"research,{start:.0f},1h,one,1,8,h200"))
     assert [run.ended for job in result.figures[0].outcome.jobs for run in job.runs] == ["finished"]
-    assert any("training plan h200-q1 has no window during the jobs" in sentence for sentence in result.assumptions)
+    assert any(
+        "training plan h200-q1 has no window at the time of the jobs" in sentence for sentence in result.assumptions
+    )
 
 
 def test_moved_work_meets_the_windows() -> None:
