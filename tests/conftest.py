@@ -4,6 +4,7 @@ import gc
 import os
 import shutil
 import subprocess
+import sysconfig
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,18 @@ from podwright.operations.programs.node import use_bundled_node
 from real_parts import needs_all
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def installed_packages() -> Iterator[None]:
+    """Fail if a test installs a package into this environment: other shards' syntheses have it as an input."""
+    before = _packages()
+    yield
+    assert _packages() == before
+
+
+def _packages() -> set[str]:
+    return {file.name for file in Path(sysconfig.get_path("purelib")).glob("*.dist-info")}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

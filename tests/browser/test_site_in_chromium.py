@@ -6,15 +6,17 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
 from chromium import AXE, AXE_IS_THERE, CHROMIUM_IS_THERE, JUDGE, chromium, dark, measured
+from needs import needs
 
 ROOT = Path(__file__).parents[2]
-pytestmark = CHROMIUM_IS_THERE
+pytestmark = [CHROMIUM_IS_THERE, needs(find_spec("zensical"), "the generator of the site, which `bin/docs` installs")]
 WIDTHS = {"light": (390, 768, 1280), "dark": (1280,)}
 """Widths of the window by theme, since the layout does not depend on the theme."""
 PAGES = (
