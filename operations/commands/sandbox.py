@@ -112,9 +112,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="install: also this minor version of Kubernetes; may be repeated",
     )
     kubernetes.add_argument(
-        "--pytorch",
-        action="store_true",
-        help="install: also PyTorch and Ray, 4.1 GB, with which jobs run on real nodes",
+        "--pytorch", action="store_true", help="install: also PyTorch and Ray, with which jobs run on real nodes"
     )
     kubernetes.set_defaults(verb=_kubernetes)
     for verb in verbs.choices.values():

@@ -1,5 +1,6 @@
 """PyTorch's environment is installed whole or not at all, by pip from any index. Small wheels stand for it here."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 from podwright.config.errors import CommandError
 from podwright.sandbox.control_plane import pytorch
 from podwright.sandbox.control_plane.cache import Cache, State
-from podwright.sandbox.control_plane.pytorch import PyTorch
+from podwright.sandbox.control_plane.pytorch import GIGABYTES, PyTorch
 
 
 def add_wheel(folder: Path, name: str, version: str, program: str = "") -> None:
@@ -152,3 +153,9 @@ def test_only_linux_has_real_nodes_that_need_it(cache: Cache, monkeypatch: pytes
 def test_another_installation_goes_first(cache: Cache, wheels: Path) -> None:
     with cache.locked(), pytest.raises(CommandError, match="another `podwright sandbox kubernetes`"):
         PyTorch.of_user().install(cache)
+
+
+@pytest.mark.parametrize("page", ["docs/cli.md", "docs/operator.md", "docs/decisions/0070-real-nodes.md"])
+def test_pages_state_the_size(page: str) -> None:
+    text = (Path(__file__).parents[2] / page).read_text(encoding="utf-8")
+    assert set(re.findall(r"(\d\.\d) GB", text)) >= {str(GIGABYTES)}
